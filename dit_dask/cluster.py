@@ -1,0 +1,93 @@
+"""Where the work runs: a cluster on this machine, or one that already exists."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dit_dask.errors import InputError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+LOOPBACK = "127.0.0.1"
+CONNECT_SECONDS = 15
+
+
+@contextmanager
+def connect(settings: Mapping[str, Any], *, debug: bool = False) -> "Iterator[Client]":
+    """Yield a client of the configured cluster, and leave nothing running that was started here."""
+    _quiet(debug)
+    opener = {"local": _local, "address": _address}[settings["kind"]]
+    with opener(settings) as client:
+        yield client
+
+
+@contextmanager
+def in_process() -> "Iterator[Client]":
+    """Yield a client whose one worker is a thread of this process: works in scripts, notebooks and tests alike."""
+    from distributed import Client, LocalCluster
+
+    _quiet(debug=False)
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, protocol="inproc://", dashboard_address=None, memory_limit=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def workers(settings: Mapping[str, Any]) -> int:
+    """How many workers a local cluster gets: as configured, else one for each core this process may use."""
+    from dask.system import CPU_COUNT
+
+    return int(settings["workers"] or CPU_COUNT)
+
+
+@contextmanager
+def _local(settings: Mapping[str, Any]) -> "Iterator[Client]":
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=workers(settings),
+            threads_per_worker=1,
+            host=LOOPBACK,  # the scheduler unpickles what it is sent: nobody else may reach it
+            dashboard_address=f"{LOOPBACK}:0",
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def _address(settings: Mapping[str, Any]) -> "Iterator[Client]":
+    from distributed import Client
+
+    address = settings["address"]
+    if address.startswith("tcp://"):
+        logging.getLogger("dit_dask").warning(
+            "%s is not encrypted: whoever reaches this scheduler can run code on it", address
+        )
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InputError(f"cluster: no Dask scheduler answers at {address} within {CONNECT_SECONDS} s") from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError as error:
+            raise InputError(f"cluster: the scheduler at {address} has no workers") from error
+        yield client
+
+
+def _quiet(debug: bool) -> None:
+    """Keep Dask's own log lines off the terminal, in the workers too, unless they were asked for."""
+    import dask
+
+    level = "info" if debug else "critical"
+    names = ("distributed", "distributed.worker", "distributed.nanny", "distributed.scheduler", "distributed.client", "tornado", "bokeh")
+    dask.config.set({"logging": dict.fromkeys(names, level)})
+    for name in names:
+        logging.getLogger(name).setLevel(level.upper())

@@ -1,0 +1,222 @@
+"""The config file: reading YAML safely, overriding single keys, and checking everything but the tests' parts."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dit_dask.errors import InputError
+from dit_dask.spec import Anything, Choice, Exactly, Field, Integer, Items, Named, Record, Shaped, Text
+
+STORAGE_OPTIONS = Named(Anything())
+MARK = Shaped([((str, int, float), Anything())], "a text or a number")
+NAME = Text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
+
+DATA = Record(
+    {
+        "source": Field(Text(), about="path or fsspec URL of .csv, .csv.gz or .parquet files; globs; dit://census"),
+        "storage_options": Field(STORAGE_OPTIONS, {}, about="passed to the filesystem; ${NAME} reads the environment"),
+        "missing": Field(
+            Shaped([(list, Items(MARK)), (dict, Named(Items(MARK)))], "a list of marks, or a mapping from columns to lists"),
+            [],
+            about="marks of missing cells, for all columns or by column; empty cells are always missing",
+        ),
+        "limit": Field(Integer(1), None, about="use the first N complete rows"),
+        "sample": Field(
+            Record({"rows": Field(Integer(1)), "seed": Field(Integer(0), 0)}), None, about="use a seeded sample of complete rows"
+        ),
+    }
+)
+ATTRIBUTE = Record(
+    {
+        "kind": Field(Choice(("numeric", "categorical"))),
+        "hierarchy": Field(Text(), None, about="file of lines leaf;parent;…;*; without one the attribute is flat"),
+    }
+)
+SENSITIVE = Record(
+    {
+        "name": Field(Text()),
+        "hierarchy": Field(Text(), None),
+        "order": Field(Items(MARK, 2), None, about="the whole domain, in order; sorted values otherwise"),
+    }
+)
+SCHEMA = Record(
+    {
+        "quasi_identifiers": Field(Named(ATTRIBUTE, 1)),
+        "sensitive": Field(Shaped([(str, Text()), (dict, SENSITIVE)], "a column name or a mapping")),
+    }
+)
+OUTPUT = Shaped(
+    [(str, Text()), (dict, Record({"url": Field(Text()), "storage_options": Field(STORAGE_OPTIONS, {})}))],
+    "a path, a URL or a mapping",
+)
+CLUSTER = Record(
+    {
+        "kind": Field(Choice(("local", "address")), "local"),
+        "workers": Field(Integer(1), None, about="local only; the machine's cores by default"),
+        "address": Field(Text(r"(tcp|tls)://.+", "a tcp:// or tls:// address"), None),
+    }
+)
+TOP = {
+    "version": Field(Exactly(1)),
+    "name": Field(NAME, None, about="names the run folder; the config's file name by default"),
+    "data": Field(DATA),
+    "schema": Field(SCHEMA),
+    "tests": Field(Items(Anything(), 1)),
+    "measures": Field(Items(Anything()), []),
+    "gates": Field(Items(Text()), [], about="conditions such as 'delta <= 0.1' that every test must meet"),
+    "output": Field(OUTPUT, "runs/", about="folder or URL under which the run folder is made"),
+    "cluster": Field(CLUSTER, {"kind": "local", "workers": None, "address": None}),
+    "seed": Field(Integer(0), 0),
+}
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place to read from or write to; options may hold unresolved ${NAME} references."""
+
+    url: str
+    storage_options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Config:
+    """A checked config; `raw` is the document as written, which resume and the manifest rely on."""
+
+    raw: Mapping[str, Any]
+    name: str
+    folder: str
+    data: Mapping[str, Any]
+    schema: Mapping[str, Any]
+    tests: Sequence[Mapping[str, Any]]
+    measures: Sequence[Any]
+    gates: Sequence[str]
+    output: Location
+    cluster: Mapping[str, Any]
+    seed: int
+
+
+def read(path: str, overrides: Sequence[str] = ()) -> Config:
+    """Load a config file and apply `dotted.key=value` overrides."""
+    import yaml
+
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InputError(f"config {path}: {reason}") from error
+    try:
+        raw = yaml.load(text, Loader=_strict_loader())  # noqa: S506 - a SafeLoader that also refuses duplicate keys
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InputError(f"config {path}: not valid YAML: {_one_line(error)}") from error
+    if not isinstance(raw, dict):
+        raise InputError(f"config {path}: expected a mapping with version, data, schema and tests at the top")
+    for override in overrides:
+        _apply(raw, override)
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "audit"
+    return check(raw, folder=str(Path(path).resolve().parent), default_name=stem)
+
+
+def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit") -> Config:
+    """Check a config document; the parameters of its tests are checked when they are expanded."""
+    if "version" not in raw:
+        raise InputError("version is missing; expected version: 1")
+    _refuse_references(raw)
+    checked = Record(TOP).check(raw, "")
+    if checked["data"]["limit"] is not None and checked["data"]["sample"] is not None:
+        raise InputError("data: limit and sample exclude each other; got both")
+    sensitive = checked["schema"]["sensitive"]
+    if isinstance(sensitive, str):
+        sensitive = {"name": sensitive, "hierarchy": None, "order": None}
+    quasi = checked["schema"]["quasi_identifiers"]
+    if sensitive["name"] in quasi:
+        raise InputError(f"schema.sensitive {sensitive['name']!r} is also among the quasi_identifiers")
+    for name, attribute in quasi.items():
+        if attribute["kind"] == "numeric" and attribute["hierarchy"] is not None:
+            raise InputError(f"schema.quasi_identifiers.{name}: a numeric attribute takes no hierarchy")
+    cluster = checked["cluster"]
+    if (cluster["kind"] == "address") != (cluster["address"] is not None):
+        raise InputError("cluster.address goes with kind: address, and only with it")
+    output = checked["output"]
+    location = Location(output, {}) if isinstance(output, str) else Location(output["url"], output["storage_options"])
+    return Config(
+        raw=raw,
+        name=checked["name"] or default_name,
+        folder=folder,
+        data=checked["data"],
+        schema={"quasi_identifiers": quasi, "sensitive": sensitive},
+        tests=checked["tests"],
+        measures=checked["measures"],
+        gates=checked["gates"],
+        output=location,
+        cluster=cluster,
+        seed=checked["seed"],
+    )
+
+
+def _strict_loader() -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Safe loading that takes a key written twice for the mistake it is."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            """Refuse duplicate keys."""
+            seen: set[Any] = set()
+            for key_node, _ in node.value:
+                if key_node.tag == "tag:yaml.org,2002:merge":
+                    continue
+                key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+                if isinstance(key, str) and key in seen:
+                    raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is written twice", key_node.start_mark)
+                if isinstance(key, str):
+                    seen.add(key)
+            return super().construct_mapping(node, deep)
+
+    return Loader
+
+
+def _one_line(error: Exception) -> str:
+    return re.sub(r"\s+", " ", str(error)).strip()
+
+
+def _apply(raw: dict[str, Any], override: str) -> None:
+    """Set one key: names are separated by dots, list positions are numbers."""
+    import yaml
+
+    path, equals, text = override.partition("=")
+    if not equals or not path:
+        raise InputError(f"--set must be dotted.key=value; got {override!r}")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"--set {path}: not valid YAML: {_one_line(error)}") from error
+    keys = re.sub(r"\[(\d+)\]", r".\1", path).split(".")
+    place: Any = raw
+    for depth, key in enumerate(keys):
+        last = depth == len(keys) - 1
+        if isinstance(place, list):
+            if not key.isdecimal() or int(key) >= len(place):
+                raise InputError(f"--set {path}: {key!r} is not a position in a list of {len(place)}")
+            if last:
+                place[int(key)] = value
+            place = place[int(key)]
+        elif isinstance(place, dict):
+            if last:
+                place[key] = value
+            place = place.setdefault(key, {})
+        else:
+            raise InputError(f"--set {path}: {'.'.join(keys[:depth])} is a single value, it has no {key!r}")
+
+
+def _refuse_references(value: Any, where: str = "", *, allowed: bool = False) -> None:
+    """Say where a ${NAME} stands outside storage_options."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _refuse_references(item, f"{where}.{key}" if where else str(key), allowed=allowed or key == "storage_options")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _refuse_references(item, f"{where}[{index}]", allowed=allowed)
+    elif isinstance(value, str) and not allowed and re.search(r"\$\{\w+\}", value):
+        raise InputError(f"{where}: ${{NAME}} is read only in storage_options; got {value!r}")

@@ -1,0 +1,34 @@
+"""TF: true where a published value covers the target's value; the target itself is all ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.registry import Context, Kind
+from dit_dask.release import Release
+from dit_dask.spec import Record
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class TF:
+    """One 0/1 feature for each quasi-identifier, relative to the target."""
+
+    def classes(self, release: Release, target: "NDArray[np.int32]") -> "NDArray[np.float64]":
+        """Return (classes, d)."""
+        return release.covers(target).astype(np.float64)
+
+    def target(self, release: Release, _target: "NDArray[np.int32]") -> "NDArray[np.float64]":
+        """Return (d,) ones."""
+        return np.ones(release.low.shape[1])
+
+
+def _build(_parameters: Mapping[str, Any], _context: Context) -> TF:
+    return TF()
+
+
+KIND = Kind(Record(), _build)

@@ -1,0 +1,71 @@
+"""The test as published: remove a record, sanitise again, learn again, compare. Works for every combination."""
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dit_dask import seeds
+from dit_dask.adversaries import Adversary
+from dit_dask.distances import Distance
+from dit_dask.encoders import Encoder
+from dit_dask.sanitizers import Sanitizer
+from dit_dask.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Procedure:
+    """The four parts of a differential inference test, and the stream that its randomness comes from."""
+
+    sanitizer: Sanitizer
+    encoder: Encoder
+    adversary: Adversary
+    distance: Distance
+    seed: int
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """What the removal of records changes: one entry per record, and what the adversary complained of."""
+
+    distance: "NDArray[np.float64]"
+    predicted: "NDArray[np.int32]"
+    predicted_without: "NDArray[np.int32]"
+    notes: tuple[str, ...] = ()
+
+
+def influence(table: Table, records: "NDArray[np.int64]", procedure: Procedure) -> Influence:
+    """Test the given distinct records, one removal after the other."""
+    secrets = len(table.schema.sensitive.levels)
+    with_record, without = np.empty((len(records), secrets)), np.empty((len(records), secrets))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        full = procedure.sanitizer.release(table, _stream(procedure, "full"))
+        known: dict[bytes, NDArray[np.float64]] = {}  # the full release is the same for everyone with the same q
+        for place, record in enumerate(records):
+            target = table.codes[record]
+            key = target.tobytes()
+            if key not in known:
+                known[key] = procedure.adversary.beliefs(full, procedure.encoder, target)
+            with_record[place] = known[key]
+            release = procedure.sanitizer.release(table.without(int(record)), _stream(procedure, int(record)))
+            without[place] = procedure.adversary.beliefs(release, procedure.encoder, target)
+    notes = sorted({warning.category.__name__ for warning in caught})
+    return compare(with_record, without, procedure.distance, tuple(notes))
+
+
+def compare(
+    with_record: "NDArray[np.float64]", without: "NDArray[np.float64]", distance: Distance, notes: tuple[str, ...] = ()
+) -> Influence:
+    """Reduce two (m, n) belief matrices to distances and predictions; ties predict the first value."""
+    predicted = with_record.argmax(axis=1).astype(np.int32)
+    return Influence(distance(with_record, without), predicted, without.argmax(axis=1).astype(np.int32), notes)
+
+
+def _stream(procedure: Procedure, purpose: object) -> np.random.Generator:
+    return seeds.stream(procedure.seed, procedure.name, purpose)

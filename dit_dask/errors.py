@@ -1,0 +1,25 @@
+"""The failures a user can cause or mend; their text is the one line that the command prints."""
+
+from collections.abc import Iterable
+
+
+class DitError(Exception):
+    """Any expected failure; the command line prints its text and exits with 2."""
+
+
+class InputError(DitError):
+    """A config, table, hierarchy, URL or parameter that cannot be used as it is."""
+
+
+class RunError(DitError):
+    """Work that started and could not be finished."""
+
+
+def unknown(what: str, got: object, known: Iterable[str]) -> InputError:
+    """Name the nearest known name first, then all of them."""
+    import difflib
+
+    names = sorted(known)
+    near = difflib.get_close_matches(str(got), names, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return InputError(f"{what}: unknown {got!r}; {hint}known: {', '.join(names) or 'none'}")

@@ -1,0 +1,149 @@
+"""Generalisation hierarchies: trees of values whose every node is a range of leaf codes."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dit_dask.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ROOT = "*"
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """A tree in breadth-first order: the children of a node are neighbours, its leaves are low..high.
+
+    All arrays have one entry per node; node 0 is the root. `leaves` are the labels in depth-first
+    order: a leaf's code is its position there.
+    """
+
+    leaves: tuple[str, ...]
+    names: tuple[str, ...]
+    parent: "NDArray[np.int32]"
+    first_child: "NDArray[np.int32]"
+    child_count: "NDArray[np.int32]"
+    low: "NDArray[np.int32]"
+    high: "NDArray[np.int32]"
+
+    def path_lengths(self) -> "NDArray[np.float64]":
+        """Return the (leaves, leaves) number of edges between each pair of leaves."""
+        import numpy as np
+
+        above: list[dict[int, int]] = [{} for _ in self.leaves]
+        for node in np.flatnonzero(self.child_count == 0):
+            walk, steps = int(node), 0
+            while walk >= 0:
+                above[self.low[node]][walk] = steps
+                walk, steps = int(self.parent[walk]), steps + 1
+        lengths = np.zeros((len(self.leaves), len(self.leaves)))
+        for i, mine in enumerate(above):
+            for j, theirs in enumerate(above):
+                lengths[i, j] = min(steps + theirs[node] for node, steps in mine.items() if node in theirs)
+        return lengths
+
+
+def flat(labels: Sequence[str]) -> Hierarchy:
+    """Put every label directly under one root."""
+    return _number({"": list(labels)}, "")  # no label is empty, so none can be taken for the root
+
+
+def parse(text: str, where: str) -> Hierarchy:
+    """Read `leaf;parent;…;*` lines; `where` names the file in errors."""
+    paths = [row for row in csv.reader(text.splitlines(), delimiter=";") if row]
+    if not paths:
+        raise InputError(f"{where}: the hierarchy is empty; expected lines leaf;parent;…;{ROOT}")
+    parents = _parents(paths, where)
+    children: dict[str, list[str]] = {}
+    for node, parent in parents.items():
+        children.setdefault(parent, []).append(node)
+    return _number(children, paths[0][-1])
+
+
+def _parents(paths: Sequence[Sequence[str]], where: str) -> dict[str, str]:
+    """Map each node but the root to its parent, in order of first appearance, or say what is wrong."""
+    parents: dict[str, str] = {}
+    leaves: set[str] = set()
+    inner: set[str] = set()
+    for line, path in enumerate(paths, 1):
+        place = f"{where}, line {line}"
+        _check_path(path, place)
+        if path[0] in leaves:
+            raise InputError(f"{place}: the leaf {path[0]!r} is listed twice")
+        if path[-1] != paths[0][-1]:
+            raise InputError(f"{place}: two roots, {paths[0][-1]!r} and {path[-1]!r}; expected one")
+        leaves.add(path[0])
+        inner.update(path[1:])
+        # top down, so that siblings keep the order in which they first appear
+        for node, parent in reversed(list(zip(path, path[1:], strict=False))):
+            known = parents.setdefault(node, parent)
+            if known != parent:
+                if _reaches(parents, parent, node) or _reaches(parents, known, node):
+                    raise InputError(f"{place}: {node!r} is its own ancestor (a cycle)")
+                raise InputError(f"{place}: {node!r} has two parents, {known!r} and {parent!r}")
+    if paths[0][-1] in parents:
+        raise InputError(f"{where}: the root {paths[0][-1]!r} has a parent (a cycle)")
+    for leaf in sorted(leaves & inner):
+        raise InputError(f"{where}: {leaf!r} is a leaf and also the parent of other values")
+    return parents
+
+
+def _check_path(path: Sequence[str], place: str) -> None:
+    if len(path) < 2:
+        raise InputError(f"{place}: expected leaf;parent;…;{ROOT}; got only {path[0]!r}")
+    if "" in path:
+        raise InputError(f"{place}: the path of {path[0]!r} has an empty level")
+    for node in path:
+        if path.count(node) > 1:
+            raise InputError(f"{place}: {node!r} is its own ancestor (a cycle)")
+
+
+def _reaches(parents: dict[str, str], start: str, goal: str) -> bool:
+    seen: set[str] = set()
+    while start in parents and start not in seen:
+        if start == goal:
+            return True
+        seen.add(start)
+        start = parents[start]
+    return start == goal
+
+
+def _number(children: dict[str, list[str]], root: str) -> Hierarchy:
+    """Give nodes breadth-first numbers and leaves depth-first codes."""
+    import numpy as np
+
+    names, parent = [root], [-1]
+    first: list[int] = []
+    count: list[int] = []
+    for node, name in enumerate(names):  # names grows while it is walked: that is the breadth-first queue
+        below = children.get(name, [])
+        first.append(len(names))
+        count.append(len(below))
+        names += below
+        parent += [node] * len(below)
+    low, high = np.zeros(len(names), np.int32), np.zeros(len(names), np.int32)
+    leaves: list[str] = []
+    stack = [0]
+    while stack:
+        node = stack.pop()
+        if count[node] == 0:
+            low[node] = high[node] = len(leaves)
+            leaves.append(names[node])
+        else:
+            stack.extend(range(first[node] + count[node] - 1, first[node] - 1, -1))
+    for node in range(len(names) - 1, -1, -1):
+        if count[node]:
+            low[node] = low[first[node]]
+            high[node] = high[first[node] + count[node] - 1]
+    as_int32 = [np.asarray(column, np.int32) for column in (parent, first, count)]
+    return Hierarchy(tuple(leaves), tuple(names), *as_int32, low, high)
+
+
+def missing_leaf(hierarchy: Hierarchy, labels: Iterable[str]) -> str | None:
+    """Return the first label that the hierarchy has no leaf for."""
+    known = set(hierarchy.leaves)
+    return next((label for label in labels if label not in known), None)

@@ -1,0 +1,345 @@
+"""From files or frames to a Table: the edge where values are checked and become codes."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dit_dask import datasets, seeds
+from dit_dask.config import Config, Location
+from dit_dask.errors import InputError, unknown
+from dit_dask.hierarchy import Hierarchy, flat, missing_leaf, parse
+from dit_dask.schema import Attribute, Schema, Secret
+from dit_dask.store import filesystem, public_url, reason
+from dit_dask.table import Rows, collapse
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN_FROM = 10  # a value that fewer rows share is not shown: it could identify someone
+INTEGER = r"\s*[+-]?\d+\s*"
+DECIMAL = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
+
+
+def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
+    """Load the table that a config describes, or the given frame in its place."""
+    quasi = config.schema["quasi_identifiers"]
+    secret_name = config.schema["sensitive"]["name"]
+    columns = [*quasi, secret_name]
+    frame = read_frame(config, columns) if frame is None else frame
+    check_columns(frame, columns, config.data["missing"])
+    if not len(frame):
+        raise InputError(f"data: {_source(config)} has no rows")
+    used = _used_rows(frame, columns, config)
+    attributes = []
+    codes = np.empty((len(used), len(quasi)), np.int32)
+    for place, (name, described) in enumerate(quasi.items()):
+        column = frame[name].iloc[used]
+        attribute, codes[:, place] = (
+            _numeric(name, column) if described["kind"] == "numeric" else _categorical(name, column, described["hierarchy"], config)
+        )
+        attributes.append(attribute)
+    secret, secret_codes = _secret(frame[secret_name].iloc[used], config)
+    complete = len(frame) - int(_missing(frame, columns, config.data["missing"]).sum())
+    table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
+    return Rows(table, index, read=len(frame), dropped=len(frame) - complete)
+
+
+def read_text(path: str, config: Config, where: str) -> str:
+    """Read a small text file named in the config, relative to it."""
+    fs, inner = filesystem(_input(path, config), where)
+    try:
+        content: bytes = fs.cat_file(inner)
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: {public_url(path)} is not UTF-8 text") from error
+    except Exception as error:
+        raise InputError(f"{where}: cannot read {public_url(path)}: {reason(error)}") from error
+
+
+def read_frame(config: Config, columns: Sequence[str]) -> "pd.DataFrame":
+    """Read the used columns of every file of the source, in order."""
+    import pandas as pd
+
+    source = config.data["source"]
+    if source == "dit://census":
+        return datasets.census()
+    fs, paths = _files(_input(source, config, config.data["storage_options"]), source)
+    frames = [_read_file(fs, path, columns) for path in paths]
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+
+
+def _input(path: str, config: Config, options: Mapping[str, Any] | None = None) -> Location:
+    """Resolve known names and paths relative to the config file."""
+    from pathlib import Path
+
+    url = datasets.resolve(path)
+    if "://" not in url:
+        url = str(Path(config.folder) / Path(url).expanduser())
+    return Location(url, options or {})
+
+
+def _files(location: Location, source: str) -> tuple[Any, list[str]]:
+    fs, path = filesystem(location, "data")
+    shown = public_url(source)
+    try:
+        if re.search(r"[*?\[]", path):
+            paths = sorted(str(found) for found in fs.glob(path) if not fs.isdir(found))
+        elif fs.isdir(path):
+            paths = sorted(str(found) for found in fs.find(path) if str(found).endswith(".parquet"))
+        else:
+            paths = [path] if fs.exists(path) else []
+    except Exception as error:
+        raise InputError(f"data.source: cannot read {shown}: {reason(error)}") from error
+    if not paths:
+        raise InputError(f"data.source: no file at {shown}")
+    for found in paths:
+        if not re.search(r"\.(csv|csv\.gz|parquet)$", found):
+            raise InputError(f"data.source must be .csv, .csv.gz or .parquet; got {found.rsplit('/', 1)[-1]!r}")
+    return fs, paths
+
+
+def _read_file(fs: Any, path: str, columns: Sequence[str]) -> "pd.DataFrame":
+    """Read one file; text stays text, so that nothing is guessed from it."""
+    name = path.rsplit("/", 1)[-1]
+    try:
+        with fs.open(path, "rb") as file:
+            if path.endswith(".parquet"):
+                return _read_parquet(file, columns, name)
+            return _read_csv(file, columns, name, gzipped=path.endswith(".gz"))
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"data.source: cannot read {name}: {reason(error)}") from error
+
+
+def _read_csv(file: Any, columns: Sequence[str], name: str, *, gzipped: bool) -> "pd.DataFrame":
+    import pandas as pd
+
+    try:
+        return pd.read_csv(
+            file,
+            dtype=str,
+            na_filter=False,
+            encoding="utf-8-sig",
+            compression="gzip" if gzipped else None,
+            usecols=lambda column: column in columns,
+            on_bad_lines="error",
+            index_col=False,
+        )
+    except pd.errors.EmptyDataError as error:
+        raise InputError(f"data.source: {name} is empty") from error
+
+
+def _read_parquet(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
+    import pyarrow.parquet as pq
+
+    content = pq.ParquetFile(file)
+    for column in columns:
+        if column not in content.schema_arrow.names:
+            raise unknown(f"data.source: {name}: column", column, content.schema_arrow.names)
+    # integer_object_nulls: a null must not turn large integers into floats
+    return content.read(columns=list(dict.fromkeys(columns))).to_pandas(integer_object_nulls=True, date_as_object=True)
+
+
+def check_columns(frame: "pd.DataFrame", columns: Sequence[str], missing: Any) -> None:
+    """Every used column must be there once."""
+    names = [str(name) for name in frame.columns]
+    for column in columns:
+        if column not in names:
+            raise unknown("schema: column", column, names)
+        if names.count(column) > 1:
+            raise InputError(f"data: the column {column!r} is there {names.count(column)} times")
+    if isinstance(missing, Mapping):
+        for column in missing:
+            if column not in columns:
+                raise unknown("data.missing: column", column, columns)
+
+
+def _missing(frame: "pd.DataFrame", columns: Sequence[str], marks: Any) -> NDArray[np.bool_]:
+    """Return (rows,): whether a used cell is empty or holds a mark."""
+    gone = np.zeros(len(frame), bool)
+    for column in columns:
+        cells = frame[column]
+        gone |= cells.isna().to_numpy(bool)
+        mine = {"", *(str(mark) for mark in (marks.get(column, []) if isinstance(marks, Mapping) else marks))}
+        gone |= cells.astype(str).isin(mine).to_numpy(bool)
+    return gone
+
+
+def _used_rows(frame: "pd.DataFrame", columns: Sequence[str], config: Config) -> NDArray[np.int64]:
+    """Choose the complete rows under audit, in file order."""
+    complete = np.flatnonzero(~_missing(frame, columns, config.data["missing"]))
+    if not len(complete):
+        raise InputError(f"data: no complete row: all {len(frame)} rows of {_source(config)} miss a used value")
+    if config.data["limit"] is not None:
+        complete = complete[: config.data["limit"]]
+    sample = config.data["sample"]
+    if sample is not None:
+        if sample["rows"] > len(complete):
+            raise InputError(f"data.sample.rows must be at most the {len(complete)} complete rows; got {sample['rows']}")
+        rng = seeds.stream(sample["seed"], "data.sample")
+        complete = np.sort(rng.choice(complete, sample["rows"], replace=False))
+    if len(complete) < 2:
+        raise InputError("data: at least 2 complete rows are needed to remove one; got 1")
+    return complete
+
+
+def _source(config: Config) -> str:
+    return public_url(config.data["source"])
+
+
+def _single_type(name: str, column: "pd.Series[Any]") -> None:
+    """Refuse an object column that mixes types, which pandas keeps side by side."""
+    if column.dtype == object:
+        types = sorted({type(cell).__name__ for cell in column})
+        if len(types) > 1:
+            raise InputError(f"column {name!r} mixes types: {', '.join(types)}; expected one")
+
+
+def _numeric(name: str, column: "pd.Series[Any]") -> tuple[Attribute, NDArray[np.int32]]:
+    """Code a numeric column by the rank of its values; the numbers themselves only give widths."""
+    import pandas as pd
+
+    _single_type(name, column)
+    if column.dtype == bool:
+        raise InputError(f"column {name!r} must be numeric; got booleans (use kind: categorical)")
+    factors, distinct = pd.factorize(column)
+    numbers = _numbers(name, distinct, np.bincount(factors), factors)
+    levels, inverse = np.unique(numbers, return_inverse=True)
+    values = levels if levels.dtype == np.float64 else _offsets(levels)
+    attribute = Attribute(name, "numeric", tuple(levels.tolist()), values)
+    return attribute, inverse.astype(np.int32)[factors]
+
+
+def _offsets(levels: NDArray[Any]) -> NDArray[np.float64]:
+    """Distances from the smallest level, subtracted exactly before they become floats."""
+    return np.array([float(step) for step in (levels.astype(object) - levels.astype(object)[0])])
+
+
+def _numbers(name: str, distinct: Any, counts: NDArray[np.int64], factors: NDArray[np.int64]) -> NDArray[Any]:
+    """Turn the distinct cells of a column into numbers that sort and subtract exactly."""
+    import datetime
+    import decimal
+
+    import pandas as pd
+
+    cells = pd.Series(distinct)
+    if pd.api.types.is_datetime64_any_dtype(cells.dtype):
+        stamps: NDArray[Any] = cells.dt.as_unit("ns").astype("int64").to_numpy()
+        return stamps
+    if pd.api.types.is_integer_dtype(cells.dtype):
+        return _exact([int(cell) for cell in cells])
+    if pd.api.types.is_float_dtype(cells.dtype):
+        return _finite(name, cells.to_numpy(np.float64))
+    first = cells.iloc[0]
+    if isinstance(first, datetime.date):
+        return _numbers(name, pd.to_datetime(cells), counts, factors)
+    if isinstance(first, int):
+        return _exact(cells.tolist())
+    if isinstance(first, decimal.Decimal):
+        return np.array(cells.tolist(), object)
+    if isinstance(first, str):
+        return _parsed(name, cells.astype(str), counts, factors)
+    raise InputError(f"column {name!r} must be numbers or dates; got values of type {type(first).__name__}")
+
+
+def _exact(numbers: Sequence[int]) -> NDArray[Any]:
+    """Integers as int64 where they fit, as Python integers where not."""
+    fits = all(-(2**63) <= number < 2**63 for number in numbers)
+    return np.array(numbers, np.int64 if fits else object)
+
+
+def _finite(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not np.isfinite(numbers).all():
+        raise InputError(f"column {name!r} must be finite numbers; got an infinite one")
+    return numbers + 0.0  # -0.0 and 0.0 are one value
+
+
+def _parsed(name: str, cells: "pd.Series[str]", counts: NDArray[np.int64], factors: NDArray[np.int64]) -> NDArray[Any]:
+    """Read text as integers, decimals or ISO dates: all of one sort, or an error that says where."""
+    import pandas as pd
+
+    whole = cells.str.fullmatch(INTEGER).to_numpy(bool)
+    if whole.all():
+        return _exact([int(cell) for cell in cells])
+    decimal = cells.str.fullmatch(DECIMAL).to_numpy(bool)
+    if decimal.all():
+        numbers = cells.astype(float).to_numpy(np.float64)
+        if (whole & (np.abs(numbers) > 2**53)).any():
+            raise InputError(f"column {name!r} mixes decimals with integers beyond 2^53, which they cannot represent")
+        return _finite(name, numbers)
+    if not decimal.any():
+        dates = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
+        if dates.notna().all():
+            return _numbers(name, dates, counts, factors)
+        decimal = dates.notna().to_numpy(bool)
+    bad = np.flatnonzero(~decimal)
+    worst = bad[counts[bad].argmax()]
+    row = int(np.flatnonzero(factors == worst)[0])
+    shown = f"the text {cells.iloc[worst]!r} in {counts[worst]} rows" if counts[worst] >= SHOWN_FROM else "text"
+    raise InputError(
+        f"column {name!r} must be numbers or ISO dates; got {shown}, first in used row {row} "
+        "(list it under data.missing if it marks missing cells)"
+    )
+
+
+def _labels(name: str, column: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str], list[Any]]:
+    """Return each row's label number, the labels as text and the values they came from."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    _single_type(name, column)
+    factors, distinct = pd.factorize(column)
+    values = list(distinct)
+    labels = [str(value) for value in values]
+    if len(set(labels)) < len(labels):
+        raise InputError(f"column {name!r} has different values that read the same as text")
+    return factors, labels, values
+
+
+def _categorical(
+    name: str, column: "pd.Series[Any]", path: str | None, config: Config
+) -> tuple[Attribute, NDArray[np.int32]]:
+    where = f"schema.quasi_identifiers.{name}.hierarchy"
+    factors, labels, _ = _labels(name, column)
+    hierarchy = flat(sorted(labels)) if path is None else _read_hierarchy(name, path, labels, config, where)
+    code = {label: position for position, label in enumerate(hierarchy.leaves)}
+    attribute = Attribute(name, "categorical", hierarchy.leaves, None, hierarchy)
+    return attribute, np.array([code[label] for label in labels], np.int32)[factors]
+
+
+def _read_hierarchy(name: str, path: str, labels: Sequence[str], config: Config, where: str) -> Hierarchy:
+    hierarchy = parse(read_text(path, config, where), public_url(path))
+    homeless = missing_leaf(hierarchy, labels)
+    if homeless is not None:
+        raise InputError(f"{where}: {public_url(path)} has no leaf for the value {homeless!r} of column {name!r}")
+    return hierarchy
+
+
+def _secret(column: "pd.Series[Any]", config: Config) -> tuple[Secret, NDArray[np.int32]]:
+    """Fix the order of the sensitive values: as given, else sorted (as numbers where all are numbers)."""
+    described = config.schema["sensitive"]
+    name = described["name"]
+    factors, labels, _ = _labels(name, column)
+    if len(labels) == 1:
+        raise InputError(f"the sensitive column {name!r} is constant: there is nothing to infer")
+    if described["order"] is not None:
+        levels = [str(level) for level in described["order"]]
+        if len(set(levels)) < len(levels):
+            raise InputError("schema.sensitive.order names a value twice")
+        for label in labels:
+            if label not in levels:
+                raise InputError(f"schema.sensitive.order has no place for the value {label!r} of column {name!r}")
+    elif all(re.fullmatch(DECIMAL, label) for label in labels):
+        levels = sorted(labels, key=lambda label: (float(label), label))
+    else:
+        levels = sorted(labels)
+    hierarchy = None
+    if described["hierarchy"] is not None:
+        hierarchy = _read_hierarchy(name, described["hierarchy"], levels, config, "schema.sensitive.hierarchy")
+    code = {level: position for position, level in enumerate(levels)}
+    return Secret(name, tuple(levels), hierarchy), np.array([code[label] for label in labels], np.int32)[factors]

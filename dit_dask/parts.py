@@ -1,0 +1,75 @@
+"""Part files: the rows of a stretch of audited positions, as Parquet that vouches for its own content."""
+
+import hashlib
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dit_dask.engines import Influence
+from dit_dask.store import Folder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+COLUMNS = ("record", "multiplicity", "distance", "predicted", "predicted_without")
+DIGEST = b"dit_dask.digest"
+
+
+@dataclass(frozen=True)
+class PartFile:
+    """A written part: where it is, how many rows it has, and the digest of its bytes."""
+
+    name: str
+    rows: int
+    digest: str
+
+
+def part_name(test: str, part: int) -> str:
+    """The place of a part inside the run folder."""
+    return f"records/{test}/part-{part:05d}.parquet"
+
+
+def write_part(
+    folder: Folder, name: str, record: "NDArray[np.int64]", multiplicity: "NDArray[np.int64]", influence: Influence
+) -> PartFile:
+    """Write one part; the content digest goes into the file's own metadata, so that a resume can trust it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrays = (record, multiplicity, influence.distance, influence.predicted, influence.predicted_without)
+    table = pa.table(dict(zip(COLUMNS, arrays, strict=True)))
+    table = table.replace_schema_metadata({DIGEST: _content_digest(arrays).encode()})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    content = buffer.getvalue()
+    folder.write(name, content)
+    return PartFile(name, len(record), hashlib.sha256(content).hexdigest())
+
+
+def read_part(folder: Folder, name: str, record: "NDArray[np.int64]") -> tuple[PartFile, Influence] | None:
+    """Return a part that is whole and holds exactly these records, else None."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = folder.read(name)
+    if content is None:
+        return None
+    try:
+        table = pq.read_table(io.BytesIO(content))
+        arrays = tuple(table.column(column).to_numpy() for column in COLUMNS)
+    except (pa.ArrowException, KeyError, OSError):
+        return None
+    written = (table.schema.metadata or {}).get(DIGEST, b"").decode()
+    if written != _content_digest(arrays) or not np.array_equal(arrays[0], record):
+        return None
+    part = PartFile(name, len(record), hashlib.sha256(content).hexdigest())
+    return part, Influence(arrays[2], arrays[3], arrays[4])
+
+
+def _content_digest(arrays: "tuple[NDArray[np.generic], ...]") -> str:
+    content = hashlib.sha256()
+    for array in arrays:
+        content.update(np.ascontiguousarray(array).tobytes())
+    return content.hexdigest()

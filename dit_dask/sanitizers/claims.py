@@ -1,0 +1,68 @@
+"""The properties that releases claim, re-checked on what is published; shares no code with any sanitizer."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from dit_dask.release import Release
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Claim(Protocol):
+    """A property of an equivalence class."""
+
+    def broken(self, counts: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+        """Return (classes,): which classes with counts[class, secret] lack the property."""
+        ...
+
+
+@dataclass(frozen=True)
+class KAnonymity:
+    """At least k records in every class."""
+
+    k: int
+
+    def broken(self, counts: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+        """Classes of fewer than k records."""
+        small: NDArray[np.bool_] = counts.sum(axis=1) < self.k
+        return small
+
+
+@dataclass(frozen=True)
+class LDiversity:
+    """At least l records and l values in every class, none with more than a share of 1 / l."""
+
+    l: int  # noqa: E741 - the name of the parameter in the literature
+
+    def broken(self, counts: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+        """Classes that let a value be guessed with more than 1 / l."""
+        size = counts.sum(axis=1)
+        few = (size < self.l) | ((counts > 0).sum(axis=1) < self.l)
+        frequent: NDArray[np.bool_] = few | (counts.max(axis=1) * self.l > size)
+        return frequent
+
+
+@dataclass(frozen=True)
+class Recheck:
+    """What a release publishes, counted anew."""
+
+    classes: int
+    smallest_class: int
+    holds: bool | None
+    broken_classes: int
+    broken_records: int
+
+
+def recheck(release: Release, claim: Claim | None) -> Recheck:
+    """Group the published records by their published values and test every group."""
+    values = np.concatenate([release.low, release.high], axis=1)
+    _, group = np.unique(values, axis=0, return_inverse=True)
+    counts = np.zeros((group.max() + 1, release.counts.shape[1]), np.int64)
+    np.add.at(counts, group.ravel(), release.counts)
+    size = counts.sum(axis=1)
+    broken = np.zeros(len(size), bool) if claim is None else claim.broken(counts)
+    holds = None if claim is None else not broken.any()
+    return Recheck(len(size), int(size.min()), holds, int(broken.sum()), int(size[broken].sum()))

@@ -1,0 +1,37 @@
+"""No sanitising at all: the papers' k = 1, the baseline of every comparison."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.registry import Context, Kind
+from dit_dask.release import Release
+from dit_dask.spec import Record
+from dit_dask.table import Table
+
+if TYPE_CHECKING:
+    from dit_dask.sanitizers.claims import Claim
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Publishes every record as it is."""
+
+    claim: "Claim | None" = None
+
+    def release(self, table: Table, _rng: "np.random.Generator") -> Release:
+        """One class for each distinct tuple of quasi-identifiers."""
+        new = np.ones(table.distinct, bool)
+        new[1:] = (table.codes[1:] != table.codes[:-1]).any(axis=1)  # distinct records are in lexicographic order
+        counts = np.zeros((new.sum(), len(table.schema.sensitive.levels)), np.int64)
+        counts[np.cumsum(new) - 1, table.secret] = table.weights
+        return Release(table.schema, table.codes[new], table.codes[new], counts)
+
+
+def _build(_parameters: Mapping[str, Any], _context: Context) -> Raw:
+    return Raw()
+
+
+KIND = Kind(Record(), _build)

@@ -1,0 +1,20 @@
+"""Random streams that depend on the seed and on what they are for, never on order or place."""
+
+import hashlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def integer(seed: int, *purpose: object, bits: int = 32) -> int:
+    """Derive a non-negative integer of so many bits from the seed and its purpose."""
+    text = "\x1f".join(str(part) for part in (seed, *purpose))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[: bits // 8], "big")
+
+
+def stream(seed: int, *purpose: object) -> "np.random.Generator":
+    """Open the one Philox stream of this seed and purpose."""
+    import numpy as np
+
+    return np.random.Generator(np.random.Philox(key=integer(seed, *purpose, bits=128)))

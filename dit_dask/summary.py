@@ -1,0 +1,93 @@
+"""The distribution of a test's distances: merged from parts in any order, then described."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
+THRESHOLDS = {"0.001": 0.001, "0.00316": 10**-2.5, "0.01": 0.01, "0.1": 0.1}
+MOST_POINTS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """How many rows and distinct records have each distance; distances ascend and are unique."""
+
+    distance: "NDArray[np.float64]"
+    rows: "NDArray[np.int64]"
+    distinct: "NDArray[np.int64]"
+    changed: int
+
+    @classmethod
+    def of(cls, distance: "NDArray[np.float64]", first: "NDArray[np.bool_]", changed: int) -> "Distribution":
+        """Count rows with these distances; `first` marks the first row of each distinct record."""
+        unique, inverse = np.unique(distance, return_inverse=True)
+        distinct = np.bincount(inverse, weights=first, minlength=len(unique)).astype(np.int64)
+        return cls(unique, np.bincount(inverse, minlength=len(unique)), distinct, changed)
+
+
+def merge(parts: Sequence[Distribution]) -> Distribution:
+    """Add distributions up; counts are integers, so the order of merging cannot show."""
+    unique, inverse = np.unique(np.concatenate([part.distance for part in parts]), return_inverse=True)
+    rows, distinct = np.zeros(len(unique), np.int64), np.zeros(len(unique), np.int64)
+    np.add.at(rows, inverse, np.concatenate([part.rows for part in parts]))
+    np.add.at(distinct, inverse, np.concatenate([part.distinct for part in parts]))
+    return Distribution(unique, rows, distinct, sum(part.changed for part in parts))
+
+
+def describe(distribution: Distribution) -> dict[str, Any]:
+    """Return the statistics over rows, as they go into summary.json."""
+    distance, rows = distribution.distance, distribution.rows
+    total = int(rows.sum())
+    with np.errstate(invalid="ignore"):
+        mean = float((distance * rows).sum() / total)
+        variance = float((rows * (distance - mean) ** 2).sum() / total)
+    return {
+        "records": total,
+        "distinct": int(distribution.distinct.sum()),
+        "delta": plain(float(distance[-1])),
+        "mean": plain(mean),
+        "std": plain(math.sqrt(variance)),
+        "quantiles": {str(level): plain(quantile(distribution, level)) for level in QUANTILES},
+        "share_over": {name: int(rows[distance > limit].sum()) / total for name, limit in THRESHOLDS.items()},
+        "argmax_changed": distribution.changed / total,
+    }
+
+
+def quantile(distribution: Distribution, level: float) -> float:
+    """Interpolate linearly between rows, as numpy.quantile does by default."""
+    reach = np.cumsum(distribution.rows)
+    place = (int(reach[-1]) - 1) * level
+    below = math.floor(place)
+    low, high = (float(distribution.distance[np.searchsorted(reach, row, "right")]) for row in (below, math.ceil(place)))
+    weight = place - below
+    if low == high or weight == 0:
+        return low
+    if math.isinf(high):
+        return high
+    return high - (high - low) * (1 - weight) if weight >= 0.5 else low + (high - low) * weight
+
+
+def plain(value: float) -> float | str | None:
+    """Make a number fit for JSON: infinite is a word, not applicable is null."""
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else "inf"
+
+
+def points(distribution: Distribution) -> dict[str, "NDArray[np.float64]"]:
+    """Return the cumulative shares at no more than MOST_POINTS distances, both ends among them."""
+    size = len(distribution.distance)
+    chosen = np.unique(np.linspace(0, size - 1, min(size, MOST_POINTS)).round().astype(np.int64))
+    rows, distinct = np.cumsum(distribution.rows), np.cumsum(distribution.distinct)
+    return {
+        "distance": distribution.distance[chosen],
+        "cumulative": rows[chosen] / rows[-1],
+        "cumulative_distinct": distinct[chosen] / max(1, distinct[-1]),
+    }

@@ -1,0 +1,213 @@
+"""From the tests of a config to the single points of their sweeps."""
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask import seeds
+from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH
+from dit_dask.config import TOP, Config
+from dit_dask.distances import DISTANCES
+from dit_dask.encoders import ENCODERS
+from dit_dask.engines import ENGINES, Procedure, choose
+from dit_dask.errors import InputError
+from dit_dask.registry import Context, Kind
+from dit_dask.sanitizers import SANITIZERS
+from dit_dask.spec import Anything, Choice, Component, Field, Integer, Items, Record, Shaped
+from dit_dask.table import Rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LONGEST_ID, LONGEST_PART = 80, 40
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """One point of a sweep: what is run, on which engine, for which rows."""
+
+    id: str
+    parameters: Mapping[str, Any]
+    procedure: Procedure
+    engine: str
+    engine_reason: str
+    audited: "NDArray[np.int64]"
+
+
+def test_record() -> Record:
+    """The keys of a test; registries are read here, so that installed third parties count."""
+    records = Shaped(
+        [
+            (str, Choice(("all",))),
+            (dict, Record({"sample": Field(Integer(1)), "seed": Field(Integer(0), 0)})),
+            (list, Items(Integer(0), 1)),
+        ],
+        "all, a mapping of sample and seed, or a list of row positions",
+    )
+    return Record(
+        {
+            "sanitizer": Field(Component(SANITIZERS.records())),
+            "encoder": Field(Component(ENCODERS.records()), {"name": "tf"}, sweep=True),
+            "adversary": Field(Component(ADVERSARIES.records(), IMPORT_PATH.parameters), {"name": "bernoulli-nb"}),
+            "distance": Field(Component(DISTANCES.records()), {"name": "emd"}, sweep=True),
+            "engine": Field(Choice(("auto", *ENGINES)), "auto", sweep=True),
+            "records": Field(records, "all", about="which rows to test"),
+        }
+    )
+
+
+def json_schema() -> dict[str, Any]:
+    """The whole config as JSON Schema, for editors."""
+    fields = dict(TOP) | {"tests": Field(Items(test_record(), 1)), "measures": Field(Items(Anything()), [])}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "dit_dask config, version 1"}
+    return head | Record(fields).schema()
+
+
+def check_tests(config: Config) -> list[dict[str, Any]]:
+    """Expand every sweep and check every point; needs no data."""
+    if config.measures:
+        raise InputError("measures must be an empty list; this version has no measures")
+    record = test_record()
+    points = []
+    for index, raw in enumerate(config.tests):
+        where = f"tests[{index}]"
+        if not isinstance(raw, Mapping):
+            raise InputError(f"{where} must be a mapping with a sanitizer")
+        points += [record.check(point, where) | {"where": where} for point in expand(raw, record, where)]
+    return points
+
+
+def expand(raw: Mapping[str, Any], record: Record, where: str) -> Iterator[dict[str, Any]]:
+    """Yield one document for each combination: keys as written, the last fastest."""
+    axes = list(_axes(raw, record, where, ()))
+    for values in itertools.product(*(axis for _, axis in axes)):
+        point: dict[str, Any] = json.loads(json.dumps(raw, default=str))
+        for (path, _), value in zip(axes, values, strict=True):
+            place = point
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = value
+        yield point
+
+
+def _axes(
+    raw: Mapping[str, Any], record: Record, where: str, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    for key, value in raw.items():
+        entry = record.fields.get(key)
+        if entry is None:
+            continue
+        if isinstance(value, list) and entry.sweep:
+            if not value:
+                raise InputError(f"{where}.{key} must be a value or a list of values to sweep; got an empty list")
+            yield (*path, key), value
+        elif isinstance(value, Mapping) and isinstance(entry.spec, Component):
+            yield from _axes(value, entry.spec.record(value, f"{where}.{key}"), f"{where}.{key}", (*path, key))
+
+
+def build_tests(config: Config, rows: Rows, read: Callable[[str, str], str]) -> list[Test]:
+    """Build every test against the loaded table; `read` opens a file that the config names."""
+    tests: list[Test] = []
+    for point in check_tests(config):
+        where = point.pop("where")
+        parameters = _without_none(point)
+        identity = test_id(parameters)
+        for other in tests:
+            if other.parameters == parameters:
+                raise InputError(f"{where} repeats another test: {identity}")
+            if other.id == identity:
+                identity = f"{identity[: LONGEST_ID - 9]}-{_hash(parameters)}"
+
+        def reader(path: str, where: str = where) -> str:
+            return read(path, f"{where}.distance.ground")
+
+        context = Context(rows.table.schema, rows.used, config.seed, identity, where, reader)
+        engine, why = choose(parameters["engine"])
+        tests.append(
+            Test(identity, parameters, _procedure(point, context), engine, why, _audited(point["records"], rows.used, where))
+        )
+    return tests
+
+
+def _procedure(point: Mapping[str, Any], context: Context) -> Procedure:
+    adversary: Kind[Any] = ADVERSARIES.get(point["adversary"]["name"], IMPORT_PATH)
+    return Procedure(
+        SANITIZERS[point["sanitizer"]["name"]].build(point["sanitizer"], context),
+        ENCODERS[point["encoder"]["name"]].build(point["encoder"], context),
+        adversary.build(point["adversary"], context),
+        DISTANCES[point["distance"]["name"]].build(point["distance"], context),
+        context.seed,
+        context.test,
+    )
+
+
+def _audited(records: Any, used: int, where: str) -> "NDArray[np.int64]":
+    """Return the ascending positions of the rows to test."""
+    if records == "all":
+        return np.arange(used)
+    if isinstance(records, Mapping):
+        if records["sample"] > used:
+            raise InputError(f"{where}.records.sample must be at most the {used} used rows; got {records['sample']}")
+        rng = seeds.stream(records["seed"], "records.sample")
+        return np.sort(rng.choice(used, records["sample"], replace=False))
+    positions = np.array(sorted(records), np.int64)
+    if len(np.unique(positions)) < len(positions):
+        raise InputError(f"{where}.records names a row twice")
+    if positions[-1] >= used:
+        raise InputError(f"{where}.records must be positions below the {used} used rows; got {positions[-1]}")
+    return positions
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return value
+
+
+def test_id(parameters: Mapping[str, Any]) -> str:
+    """Name a test by its sanitizer and by whatever differs from the defaults."""
+    defaults = {"encoder": "tf", "adversary": "bernoulli-nb", "distance": "emd", "engine": "auto", "records": "all"}
+    parts = [_label(parameters["sanitizer"])]
+    parts += [_label(parameters[key]) for key, default in defaults.items() if _label(parameters[key]) != default]
+    identity = ".".join(parts)
+    return identity if len(identity) <= LONGEST_ID else f"{identity[: LONGEST_ID - 9]}-{_hash(parameters)}"
+
+
+def _label(value: Any) -> str:
+    """Render a parameter with the characters a folder name may have; what would be lost goes into a hash."""
+    if isinstance(value, Mapping):
+        name = [value["name"].rsplit(".", 1)[-1]] if "name" in value else []
+        rest = {key: item for key, item in value.items() if key != "name" and item not in ({}, "strict")}
+        scalar = all(isinstance(item, int | float | str) for item in rest.values())
+        shown = [item if isinstance(item, str) else f"{key}{item}" for key, item in rest.items()] if scalar else [_hash(rest)]
+        text = "-".join(map(str, name + shown))
+    else:
+        text = value if isinstance(value, str) else f"rows-{_hash(value)}"
+    slug = re.sub(r"[^a-z0-9._-]+", "-", text.lower())
+    if len(slug) > LONGEST_PART or slug != text:
+        return f"{slug[: LONGEST_PART - 9]}-{_hash(value)}"
+    return slug
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:8]
+
+
+def run_digest(config: Config, rows: Rows, tests: Sequence[Test], files: Mapping[str, str]) -> str:
+    """Identify a run by its data and by everything in the config that can change a result."""
+    document = {
+        "name": config.name,
+        "data": {key: value for key, value in config.data.items() if key != "storage_options"},
+        "schema": config.schema,
+        "tests": [test.parameters for test in tests],
+        "seed": config.seed,
+        "input": rows.digest(),
+        "files": files,
+    }
+    return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()[:12]

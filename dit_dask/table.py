@@ -1,0 +1,84 @@
+"""The table under audit: integer codes, each distinct record once with its multiplicity."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dit_dask.schema import Schema
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Distinct records in lexicographic order of (q, s): codes[m, d], secret[m], weights[m]."""
+
+    schema: Schema
+    codes: "NDArray[np.int32]"
+    secret: "NDArray[np.int32]"
+    weights: "NDArray[np.int64]"
+
+    @property
+    def distinct(self) -> int:
+        """The number of distinct records."""
+        return len(self.weights)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, duplicates counted."""
+        return int(self.weights.sum())
+
+    def without(self, record: int) -> "Table":
+        """Remove one row of a distinct record; the domain stays that of the whole table."""
+        if self.weights[record] > 1:
+            weights = self.weights.copy()
+            weights[record] -= 1
+            return replace(self, weights=weights)
+        keep = np.ones(self.distinct, bool)
+        keep[record] = False
+        return replace(self, codes=self.codes[keep], secret=self.secret[keep], weights=self.weights[keep])
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Where the rows of a file went: index[n] is the distinct record of each used row."""
+
+    table: Table
+    index: "NDArray[np.int64]"
+    read: int
+    dropped: int
+
+    @property
+    def used(self) -> int:
+        """The number of rows under audit."""
+        return len(self.index)
+
+    def digest(self) -> str:
+        """Fingerprint the used values in row order."""
+        content = hashlib.sha256(self.table.schema.digest().encode())
+        for array in (self.table.codes, self.table.secret, self.index):
+            content.update(np.ascontiguousarray(array).tobytes())
+        return content.hexdigest()
+
+
+def collapse(schema: Schema, codes: "NDArray[np.int32]", secret: "NDArray[np.int32]") -> tuple[Table, "NDArray[np.int64]"]:
+    """Collapse codes[n, d] and secret[n] to distinct records; also return each row's distinct record."""
+    columns = [secret, *codes.T[::-1]]
+    order = np.lexsort(columns)
+    joint = np.column_stack([codes, secret])[order]
+    starts = np.ones(len(joint), bool)
+    starts[1:] = (joint[1:] != joint[:-1]).any(axis=1)
+    group = np.cumsum(starts) - 1
+    index = np.empty(len(joint), np.int64)
+    index[order] = group
+    distinct = joint[starts]
+    table = Table(
+        schema,
+        np.ascontiguousarray(distinct[:, :-1], np.int32),
+        np.ascontiguousarray(distinct[:, -1], np.int32),
+        np.bincount(group).astype(np.int64),
+    )
+    return table, index

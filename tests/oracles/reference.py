@@ -1,0 +1,233 @@
+"""Row-by-row reference of the published procedure (METHODS.md, section 1), written apart from the package it checks."""
+
+# ruff: noqa: E741, PLR0913, RUF100
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from sklearn.naive_bayes import BernoulliNB
+
+Interval = tuple[float, float]
+Record = tuple[Any, ...]
+Records = Sequence[Record]
+Secrets = Sequence[Any]
+Cut = tuple[Any, float | None, list[tuple[str, Any]]]
+VARIANTS = ("strict", "basic")
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """An ordered attribute whose public domain is the span of all its values in the full table D."""
+
+    values: Sequence[float]
+
+    @cached_property
+    def top(self) -> Interval:
+        """Return the interval that every table starts from, D without a record too."""
+        return min(self.values), max(self.values)
+
+    def width(self, current: Interval) -> float:
+        """Return the share of the domain range between the current bounds."""
+        low, high = self.top
+        return (current[1] - current[0]) / (high - low) if high > low else 0.0
+
+    def covers(self, current: Interval, value: float) -> bool:
+        """Return whether the closed interval holds the value."""
+        return current[0] <= value <= current[1]
+
+    def cut(self, _current: Interval, values: list[float], level: int) -> Cut:
+        """Return the tightened bounds, the split value and both sides: none where the median leaves no right side."""
+        half, low, high = len(values) // 2, min(values), max(values)
+        # the m-th smallest value is the first one whose cumulative count reaches m
+        split = sorted(values)[half - 1]
+        if half < level or split == high:
+            return (low, high), None, []
+        following = min(value for value in values if value > split)
+        return (low, high), split, [("left", (low, split)), ("right", (following, high))]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A categorical attribute with its hierarchy, one path leaf, parent, ..., root for every leaf."""
+
+    paths: tuple[tuple[str, ...], ...]
+
+    @cached_property
+    def path_of(self) -> dict[str, tuple[str, ...]]:
+        """Return the path that starts at each leaf."""
+        return {path[0]: path for path in self.paths}
+
+    @cached_property
+    def top(self) -> str:
+        """Return the root."""
+        return self.paths[0][-1]
+
+    def width(self, current: str) -> float:
+        """Return the share of the tree's leaves under the current node, where a leaf counts 0."""
+        if current in self.path_of:
+            return 0.0
+        return sum(current in path for path in self.paths) / len(self.paths)
+
+    def covers(self, current: str, value: str) -> bool:
+        """Return whether the value is the node itself or a leaf under it."""
+        return current in self.path_of.get(value, ())
+
+    def cut(self, current: str, _values: list[str], _level: int) -> Cut:
+        """Return the node unchanged and its children in order of first appearance, none for a leaf."""
+        below = [path[path.index(current) - 1] for path in self.paths if current in path[1:]]
+        return current, None, [(child, child) for child in dict.fromkeys(below)]
+
+
+Attribute = Numeric | Tree
+Attributes = Sequence[Attribute]
+
+
+@dataclass
+class Node:
+    """A part of the table with its generalisation, and how it was split; a leaf is an equivalence class."""
+
+    rows: list[int]
+    generalised: list[Any]
+    attribute: int | None = None
+    split: float | None = None
+    children: list[tuple[str, Node]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of Mondrian over the rows of a table: `level` is k or l, by `diversity`."""
+
+    records: Records
+    secrets: Secrets
+    attributes: Attributes
+    level: int
+    diversity: bool
+    variant: str
+
+    def valid(self, part: Node) -> bool:
+        """Return whether the part is large enough, and for l-diversity also varied and level enough."""
+        counts = Counter(self.secrets[row] for row in part.rows)
+        varied = len(counts) >= self.level and max(counts.values()) * self.level <= len(part.rows)
+        return len(part.rows) >= self.level and (varied or not self.diversity)
+
+    def attempt(self, node: Node, index: int) -> bool:
+        """Split the node on one attribute if every part allows it; its bounds are tightened even if not."""
+        attribute = self.attributes[index]
+        values = [self.records[row][index] for row in node.rows]
+        node.generalised[index], split, options = attribute.cut(node.generalised[index], values, self.level)
+        parts = []
+        for key, narrowed in options:
+            rows = [row for row in node.rows if attribute.covers(narrowed, self.records[row][index])]
+            generalised = [*node.generalised[:index], narrowed, *node.generalised[index + 1 :]]
+            if rows:
+                parts.append((key, Node(rows, generalised)))
+        # the basic program of the papers never looks at the right side of a numeric split
+        right_unchecked = self.variant == "basic" and not self.diversity and split is not None
+        if not parts or not all(self.valid(part) for _, part in (parts[:1] if right_unchecked else parts)):
+            return False
+        node.attribute, node.split, node.children = index, split, parts
+        return True
+
+    def grow(self, node: Node) -> Node:
+        """Split the node and all its descendants until no attribute is allowed any more."""
+        allowed = list(range(len(self.attributes)))
+        while allowed:
+            # max returns the first of equal widths, so ties go to the first attribute
+            widest = max(allowed, key=lambda index: self.attributes[index].width(node.generalised[index]))
+            if self.attempt(node, widest):
+                break
+            allowed.remove(widest)
+        for _, child in node.children:
+            self.grow(child)
+        return node
+
+
+def mondrian(
+    records: Records,
+    secrets: Secrets,
+    attributes: Attributes,
+    *,
+    k: int | None = None,
+    l: int | None = None,
+    variant: str = "strict",
+) -> Node:
+    """Return the split tree of the table; its leaves are the published classes."""
+    level = k if l is None else l
+    if level is None or (k is not None and l is not None):
+        raise ValueError(f"exactly one of k and l must be given; got k={k}, l={l}")
+    if variant not in VARIANTS:
+        raise ValueError(f"variant must be one of {VARIANTS}; got {variant!r}")
+    run = Run(records, secrets, attributes, level, l is not None, variant)
+    return run.grow(Node(list(range(len(records))), [attribute.top for attribute in attributes]))
+
+
+def leaves(node: Node) -> list[Node]:
+    """Return the published classes, depth first."""
+    return [leaf for _, child in node.children for leaf in leaves(child)] if node.children else [node]
+
+
+def covers(attribute: Attribute, generalised: Any, value: Any) -> bool:
+    """Return whether the generalised value stands for the value."""
+    return attribute.covers(generalised, value)
+
+
+def naive_bayes(root: Node, secrets: Secrets, attributes: Attributes, target: Record, domain: Secrets) -> list[float]:
+    """Return the belief of scikit-learn's BernoulliNB, trained on the release encoded relative to the target."""
+    encoded, labels = [], []
+    for leaf in leaves(root):
+        published = zip(attributes, leaf.generalised, target, strict=True)
+        bits = [int(covers(attribute, generalised, value)) for attribute, generalised, value in published]
+        encoded += [bits] * len(leaf.rows)
+        labels += [secrets[row] for row in leaf.rows]
+    if len(set(labels)) == 1:
+        return [float(secret == labels[0]) for secret in domain]
+    model = BernoulliNB().fit(encoded, labels)
+    (belief,) = model.predict_proba([[1] * len(attributes)]).tolist()
+    known = dict(zip(model.classes_.tolist(), belief, strict=True))
+    return [known.get(secret, 0.0) for secret in domain]
+
+
+def conditional_frequency(
+    root: Node, secrets: Secrets, attributes: Attributes, target: Record, domain: Secrets
+) -> list[float]:
+    """Return the frequencies of the secrets in the last node that lies on the target's side of every split."""
+    if root.attribute is not None:
+        attribute, value, split = attributes[root.attribute], target[root.attribute], root.split
+        for key, child in root.children:
+            if covers(attribute, key, value) if split is None else (key == "left") == (value <= split):
+                return conditional_frequency(child, secrets, attributes, target, domain)
+    counts = Counter(secrets[row] for row in root.rows)
+    return [counts[secret] / len(root.rows) for secret in domain]
+
+
+def leave_one_out(
+    records: Records,
+    secrets: Secrets,
+    attributes: Attributes,
+    believe: Callable[..., list[float]],
+    *,
+    k: int | None = None,
+    l: int | None = None,
+    variant: str = "strict",
+    domain: Secrets | None = None,
+) -> list[tuple[list[float], list[float]]]:
+    """Return every row's belief from the release of D and from the release of D without that row."""
+    domain = sorted(set(secrets)) if domain is None else domain
+    full = mondrian(records, secrets, attributes, k=k, l=l, variant=variant)
+    beliefs = []
+    for i, target in enumerate(records):
+        others = [*records[:i], *records[i + 1 :]]
+        kept = [*secrets[:i], *secrets[i + 1 :]]
+        without = mondrian(others, kept, attributes, k=k, l=l, variant=variant)
+        present = believe(full, secrets, attributes, target, domain)
+        beliefs.append((present, believe(without, kept, attributes, target, domain)))
+    return beliefs
+
+
+def emd(p: Sequence[float], q: Sequence[float]) -> float:
+    """Return the sum of absolute differences, v2's distance between two deterministic beliefs."""
+    return sum(abs(x - y) for x, y in zip(p, q, strict=True))
