@@ -67,9 +67,7 @@ def _address(settings: Mapping[str, Any]) -> "Iterator[Client]":
 
     address = settings["address"]
     if address.startswith("tcp://"):
-        logging.getLogger("dit_dask").warning(
-            "%s is not encrypted: whoever reaches this scheduler can run code on it", address
-        )
+        logging.getLogger("dit_dask").warning("%s is not encrypted: whoever reaches this scheduler can run code on it", address)
     try:
         client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TimeoutError) as error:
@@ -87,7 +85,7 @@ def _quiet(debug: bool) -> None:
     import dask
 
     level = "info" if debug else "critical"
-    names = ("distributed", "distributed.worker", "distributed.nanny", "distributed.scheduler", "distributed.client", "tornado", "bokeh")
+    names = ("distributed", *(f"distributed.{part}" for part in ("worker", "nanny", "scheduler", "client")), "tornado", "bokeh")
     dask.config.set({"logging": dict.fromkeys(names, level)})
     for name in names:
         logging.getLogger(name).setLevel(level.upper())

@@ -24,7 +24,9 @@ DATA = Record(
         ),
         "limit": Field(Integer(1), None, about="use the first N complete rows"),
         "sample": Field(
-            Record({"rows": Field(Integer(1)), "seed": Field(Integer(0), 0)}), None, about="use a seeded sample of complete rows"
+            Record({"rows": Field(Integer(1)), "seed": Field(Integer(0), 0)}),
+            None,
+            about="use a seeded sample of complete rows",
         ),
     }
 )
@@ -167,9 +169,11 @@ def _strict_loader() -> Any:
             for key_node, _ in node.value:
                 if key_node.tag == "tag:yaml.org,2002:merge":
                     continue
-                key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+                key = self.construct_object(key_node, deep=True)
                 if isinstance(key, str) and key in seen:
-                    raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is written twice", key_node.start_mark)
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key!r} is written twice", key_node.start_mark
+                    )
                 if isinstance(key, str):
                     seen.add(key)
             return super().construct_mapping(node, deep)

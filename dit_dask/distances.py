@@ -4,7 +4,7 @@ Each takes p, q of shape (m, n), beliefs with and without the record, and return
 A divergence may be infinite; it is never NaN.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -37,7 +37,8 @@ def kl(p: Beliefs, q: Beliefs) -> NDArray[np.float64]:
     """Return Σ p ln(p / q): 0 ln 0 is 0, and mass that q denies is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(p > 0, p * np.log(p / q), 0.0)
-    return np.maximum(terms.sum(axis=1), 0.0)
+    total: NDArray[np.float64] = np.maximum(terms.sum(axis=1), 0.0)
+    return total
 
 
 def js(p: Beliefs, q: Beliefs) -> NDArray[np.float64]:
@@ -82,7 +83,8 @@ def _ordered(context: Context, where: str) -> NDArray[np.float64]:
         places = np.array([float(level) for level in context.schema.sensitive.levels])
     except ValueError:
         places = np.arange(float(len(context.schema.sensitive.levels)))
-    return np.abs(places[:, None] - places)
+    gaps: NDArray[np.float64] = np.abs(places[:, None] - places)
+    return gaps
 
 
 def _hierarchy(context: Context, where: str) -> NDArray[np.float64]:
@@ -101,7 +103,9 @@ def _matrix(context: Context, where: str, path: str) -> NDArray[np.float64]:
     names = lines[0][1:] if lines else []
     levels = context.schema.sensitive.levels
     if sorted(names) != sorted(levels) or [line[0] for line in lines[1:]] != names:
-        raise InputError(f"{where}: {path} must name each of the {len(levels)} sensitive values once, in its first line and first column alike")
+        raise InputError(
+            f"{where}: {path} must name each of the {len(levels)} sensitive values once, alike in its first line and column"
+        )
     try:
         cost = np.array([[float(cell) for cell in line[1:]] for line in lines[1:]])
     except ValueError as error:
@@ -131,7 +135,7 @@ def _plain(distance: Distance) -> Kind[Distance]:
     return Kind(Record(), build)
 
 
-SIMPLE: dict[str, Callable[[Beliefs, Beliefs], NDArray[np.float64]]] = {
+SIMPLE: dict[str, Distance] = {
     "emd": partial(scaled_sum, scale=1.0),
     "tv": partial(scaled_sum, scale=0.5),
     "emd-v1": partial(scaled_sum, scale=0.25),

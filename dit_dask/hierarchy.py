@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dit_dask.errors import InputError
@@ -79,7 +80,7 @@ def _parents(paths: Sequence[Sequence[str]], where: str) -> dict[str, str]:
         leaves.add(path[0])
         inner.update(path[1:])
         # top down, so that siblings keep the order in which they first appear
-        for node, parent in reversed(list(zip(path, path[1:], strict=False))):
+        for node, parent in reversed(list(pairwise(path))):
             known = parents.setdefault(node, parent)
             if known != parent:
                 if _reaches(parents, parent, node) or _reaches(parents, known, node):
@@ -139,8 +140,8 @@ def _number(children: dict[str, list[str]], root: str) -> Hierarchy:
         if count[node]:
             low[node] = low[first[node]]
             high[node] = high[first[node] + count[node] - 1]
-    as_int32 = [np.asarray(column, np.int32) for column in (parent, first, count)]
-    return Hierarchy(tuple(leaves), tuple(names), *as_int32, low, high)
+    parents, firsts, counts = (np.asarray(column, np.int32) for column in (parent, first, count))
+    return Hierarchy(tuple(leaves), tuple(names), parents, firsts, counts, low, high)
 
 
 def missing_leaf(hierarchy: Hierarchy, labels: Iterable[str]) -> str | None:

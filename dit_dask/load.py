@@ -37,9 +37,10 @@ def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
     codes = np.empty((len(used), len(quasi)), np.int32)
     for place, (name, described) in enumerate(quasi.items()):
         column = frame[name].iloc[used]
-        attribute, codes[:, place] = (
-            _numeric(name, column) if described["kind"] == "numeric" else _categorical(name, column, described["hierarchy"], config)
-        )
+        if described["kind"] == "numeric":
+            attribute, codes[:, place] = _numeric(name, column)
+        else:
+            attribute, codes[:, place] = _categorical(name, column, described["hierarchy"], config)
         attributes.append(attribute)
     secret, secret_codes = _secret(frame[secret_name].iloc[used], config)
     complete = len(frame) - int(_missing(frame, columns, config.data["missing"]).sum())
@@ -141,7 +142,8 @@ def _read_parquet(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame
         if column not in content.schema_arrow.names:
             raise unknown(f"data.source: {name}: column", column, content.schema_arrow.names)
     # integer_object_nulls: a null must not turn large integers into floats
-    return content.read(columns=list(dict.fromkeys(columns))).to_pandas(integer_object_nulls=True, date_as_object=True)
+    frame: pd.DataFrame = content.read(columns=list(columns)).to_pandas(integer_object_nulls=True, date_as_object=True)
+    return frame
 
 
 def check_columns(frame: "pd.DataFrame", columns: Sequence[str], missing: Any) -> None:
@@ -227,23 +229,26 @@ def _numbers(name: str, distinct: Any, counts: NDArray[np.int64], factors: NDArr
     import pandas as pd
 
     cells = pd.Series(distinct)
-    if pd.api.types.is_datetime64_any_dtype(cells.dtype):
-        stamps: NDArray[Any] = cells.dt.as_unit("ns").astype("int64").to_numpy()
-        return stamps
-    if pd.api.types.is_integer_dtype(cells.dtype):
-        return _exact([int(cell) for cell in cells])
-    if pd.api.types.is_float_dtype(cells.dtype):
-        return _finite(name, cells.to_numpy(np.float64))
     first = cells.iloc[0]
-    if isinstance(first, datetime.date):
-        return _numbers(name, pd.to_datetime(cells), counts, factors)
-    if isinstance(first, int):
-        return _exact(cells.tolist())
-    if isinstance(first, decimal.Decimal):
-        return np.array(cells.tolist(), object)
     if isinstance(first, str):
         return _parsed(name, cells.astype(str), counts, factors)
+    if pd.api.types.is_float_dtype(cells.dtype):
+        return _finite(name, cells.to_numpy(np.float64))
+    if pd.api.types.is_datetime64_any_dtype(cells.dtype) or isinstance(first, datetime.date):
+        return _stamps(cells)
+    if isinstance(first, int | np.integer):
+        return _exact([int(cell) for cell in cells])
+    if isinstance(first, decimal.Decimal):
+        return np.array(cells.tolist(), object)
     raise InputError(f"column {name!r} must be numbers or dates; got values of type {type(first).__name__}")
+
+
+def _stamps(cells: "pd.Series[Any]") -> NDArray[Any]:
+    """Dates and times as whole nanoseconds."""
+    import pandas as pd
+
+    stamps: NDArray[Any] = pd.to_datetime(cells).dt.as_unit("ns").astype("int64").to_numpy()
+    return stamps
 
 
 def _exact(numbers: Sequence[int]) -> NDArray[Any]:
@@ -267,14 +272,14 @@ def _parsed(name: str, cells: "pd.Series[str]", counts: NDArray[np.int64], facto
         return _exact([int(cell) for cell in cells])
     decimal = cells.str.fullmatch(DECIMAL).to_numpy(bool)
     if decimal.all():
-        numbers = cells.astype(float).to_numpy(np.float64)
+        numbers = np.array([float(cell) for cell in cells])
         if (whole & (np.abs(numbers) > 2**53)).any():
             raise InputError(f"column {name!r} mixes decimals with integers beyond 2^53, which they cannot represent")
         return _finite(name, numbers)
     if not decimal.any():
         dates = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
         if dates.notna().all():
-            return _numbers(name, dates, counts, factors)
+            return _stamps(dates)
         decimal = dates.notna().to_numpy(bool)
     bad = np.flatnonzero(~decimal)
     worst = bad[counts[bad].argmax()]
@@ -301,9 +306,7 @@ def _labels(name: str, column: "pd.Series[Any]") -> tuple[NDArray[np.int64], lis
     return factors, labels, values
 
 
-def _categorical(
-    name: str, column: "pd.Series[Any]", path: str | None, config: Config
-) -> tuple[Attribute, NDArray[np.int32]]:
+def _categorical(name: str, column: "pd.Series[Any]", path: str | None, config: Config) -> tuple[Attribute, NDArray[np.int32]]:
     where = f"schema.quasi_identifiers.{name}.hierarchy"
     factors, labels, _ = _labels(name, column)
     hierarchy = flat(sorted(labels)) if path is None else _read_hierarchy(name, path, labels, config, where)

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from dit_dask.schema import Schema
 from dit_dask.spec import Record
 
-T = TypeVar("T")
+T = TypeVar("T", covariant=True)
 
 
 @dataclass(frozen=True, eq=False)

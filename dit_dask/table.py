@@ -56,6 +56,13 @@ class Rows:
         """The number of rows under audit."""
         return len(self.index)
 
+    def described(self) -> str:
+        """How many rows there are, in words."""
+        return (
+            f"{self.used:,} rows ({self.table.distinct:,} distinct) of {self.read:,} read, "
+            f"{self.dropped:,} dropped as incomplete"
+        )
+
     def digest(self) -> str:
         """Fingerprint the used values in row order."""
         content = hashlib.sha256(self.table.schema.digest().encode())

@@ -90,6 +90,7 @@ def model(adult: pd.DataFrame) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Estimate the model and write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("adult_csv", type=Path)
     parser.add_argument("out_json", type=Path)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+__all__ = ["ENGINES", "Engine", "Influence", "Procedure", "choose"]
+
 Engine = Callable[[Table, "NDArray[np.int64]", Procedure], Influence]
 
 ENGINES: dict[str, Engine] = {"brute-force": brute_force.influence}

@@ -12,6 +12,8 @@ first child, child count; node_widths[nodes].
 A rule is (need, diverse, strict): `need` records a part or, if diverse, `need`-diversity; strict checks both sides.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -172,7 +174,7 @@ def choose_split(
     for record in part:
         size += weights[record]
     while True:
-        attribute = np.int64(-1)
+        attribute = -1
         for candidate in range(len(spans)):  # ties go to the first
             if allowed[candidate] and (attribute < 0 or widths[candidate] > widths[attribute]):
                 attribute = candidate
@@ -233,7 +235,7 @@ def set_child(
 
 
 @compiled
-def lengthen(rows: NDArray[np.generic], more: int) -> NDArray[np.generic]:
+def lengthen(rows: NDArray[Any], more: int) -> NDArray[Any]:
     """Return a copy with room for twice as many rows, and `more`."""
     longer = np.zeros((2 * len(rows) + more, rows.shape[1]), rows.dtype)
     for row in range(len(rows)):
@@ -243,7 +245,7 @@ def lengthen(rows: NDArray[np.generic], more: int) -> NDArray[np.generic]:
 
 
 @compiled
-def copy_row(rows: NDArray[np.generic], source: int, target: int) -> None:
+def copy_row(rows: NDArray[Any], source: int, target: int) -> None:
     """Copy one row over another."""
     for column in range(rows.shape[1]):
         rows[target, column] = rows[source, column]
@@ -257,7 +259,8 @@ def partition(
     """Build the tree with an explicit stack.
 
     Returns order[m], the permutation of which every node is a range; nodes[N, 7]: attribute (-1 for a class),
-    first child, child count, start, stop, and the lowest and highest code of the parent's attribute that lead here; states[N, 2 d].
+    first child, child count, start, stop, and the lowest and highest code of the parent's attribute that lead here;
+    states[N, 2 d].
     """
     records, dimensions = codes.shape
     levels = parts_most

@@ -25,6 +25,4 @@ class Sanitizer(Protocol):
         ...
 
 
-SANITIZERS: Registry[Sanitizer] = Registry(
-    "dit_dask.sanitizers", {"mondrian": mondrian.KIND, "raw": raw.KIND}
-)
+SANITIZERS: Registry[Sanitizer] = Registry("dit_dask.sanitizers", {"mondrian": mondrian.KIND, "raw": raw.KIND})

@@ -42,9 +42,7 @@ class Mondrian:
         domain = flat_domain(table.schema)
         secrets = len(table.schema.sensitive.levels)
         most = max(2, int(domain.tree[:, 3].max()))
-        order, nodes, states = kernel.partition(
-            table.codes, table.secret, table.weights, self.rule, *domain, secrets, most
-        )
+        order, nodes, states = kernel.partition(table.codes, table.secret, table.weights, self.rule, *domain, secrets, most)
         classes = np.flatnonzero(nodes[:, 0] < 0)
         classes = classes[np.argsort(nodes[classes, 3])]
         low, high, counts = kernel.publish(

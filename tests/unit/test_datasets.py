@@ -130,9 +130,7 @@ def test_a_longer_census_begins_with_the_shorter_one() -> None:
 
 def test_the_census_is_the_same_table_on_every_platform() -> None:
     text = datasets.census().to_csv(index=False, lineterminator="\n")
-    assert hashlib.sha256(text.encode()).hexdigest() == (
-        "e784e17b3bf7f9f37f873c824732862de2b92d5a4ee95d252f05389e7319bbbe"
-    )
+    assert hashlib.sha256(text.encode()).hexdigest() == ("e784e17b3bf7f9f37f873c824732862de2b92d5a4ee95d252f05389e7319bbbe")
 
 
 def test_every_census_value_has_a_published_marginal() -> None:
@@ -312,9 +310,7 @@ def test_without_xdg_the_cache_is_in_the_home_folder(
 
 
 @pytest.mark.usefixtures("set_environment")
-def test_a_download_is_kept_in_the_cache(
-    published: datasets.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_download_is_kept_in_the_cache(published: datasets.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(datasets.locate("adult"))
     assert path == tmp_path / "cache" / "dit_dask" / "adult.csv"
     assert path.read_bytes() == datasets.adult_csv([ADULT_TRAIN, ADULT_TEST])

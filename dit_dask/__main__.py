@@ -1,0 +1,6 @@
+"""`python -m dit_dask` is `dit`."""
+
+from dit_dask.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,120 @@
+"""The Python face of an audit: frames or URLs in, tidy results out."""
+
+import io
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dit_dask import cluster, config, figure, progress, report, run
+from dit_dask.errors import unknown
+from dit_dask.gates import Verdict
+from dit_dask.parts import COLUMNS
+from dit_dask.store import Folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from distributed import Client
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A finished audit."""
+
+    folder: Folder
+    tests: Sequence[Mapping[str, Any]]
+    verdicts: Sequence[Verdict]
+    secrets: tuple[str, ...]
+    """The sensitive values in the order that `predicted` counts them; they stay in this process."""
+
+    @property
+    def url(self) -> str:
+        """The run folder."""
+        return self.folder.url
+
+    @property
+    def passed(self) -> bool:
+        """Whether every gate held."""
+        return all(verdict.passed for verdict in self.verdicts)
+
+    @property
+    def summary(self) -> "pd.DataFrame":
+        """One row a test; quantiles and shares are columns such as `quantiles[0.99]`."""
+        import pandas as pd
+
+        rows = []
+        for test in self.tests:
+            row: dict[str, Any] = {}
+            for key, value in test.items():
+                if key in ("quantiles", "share_over"):
+                    row |= {f"{key}[{name}]": item for name, item in value.items()}
+                else:
+                    row[key] = value
+            rows.append(row)
+        return pd.DataFrame(rows).set_index("test")
+
+    def distances(self, test: str | int = 0) -> "pd.DataFrame":
+        """The rows of one test, by id or position: record, multiplicity, distance, predicted, predicted_without."""
+        import pandas as pd
+        import pyarrow.parquet as pq
+
+        ids = [entry["test"] for entry in self.tests]
+        identity = ids[test] if isinstance(test, int) else test
+        if identity not in ids:
+            raise unknown("test", identity, ids)
+        below = f"records/{identity}"
+        parts = [self.folder.read(f"{below}/{name}") for name in sorted(self.folder.names(below))]
+        frames = [pq.read_table(io.BytesIO(part), columns=list(COLUMNS)).to_pandas() for part in parts if part is not None]
+        joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
+        return joined
+
+    def plot(self) -> figure.Figure:
+        """Draw the cumulative distribution of every test; notebooks show it, `save(path)` keeps it."""
+        return figure.cumulative(report.read_curves(self.folder))
+
+
+def audit(
+    data: "pd.DataFrame | str",
+    *,
+    schema: Mapping[str, Any],
+    tests: Sequence[Mapping[str, Any]],
+    client: "Client | None" = None,
+    name: str = "audit",
+    missing: Sequence[str] | Mapping[str, Sequence[str]] = (),
+    gates: Sequence[str] = (),
+    output: str | None = None,
+    seed: int = 0,
+    quiet: bool = True,
+) -> Result:
+    """Run the differential inference test on a DataFrame or URL.
+
+    `schema` and `tests` are as in a config file. Without a client the work is done in this process; with one it is
+    spread over that cluster, and `output` must be a place that its workers can write to. Without `output` the run
+    folder is made in a new temporary directory.
+    """
+    is_path = isinstance(data, str)
+    document = {
+        "version": 1,
+        "name": name,
+        "data": {
+            "source": data if is_path else "frame",
+            "missing": {key: list(marks) for key, marks in missing.items()} if isinstance(missing, Mapping) else list(missing),
+        },
+        "schema": schema,
+        "tests": [dict(test) for test in tests],
+        "gates": list(gates),
+        "output": output or tempfile.mkdtemp(prefix="dit-"),
+        "seed": seed,
+    }
+    checked = config.check(document, folder=str(Path.cwd()))
+    prepared = run.prepare(checked, None if isinstance(data, str) else data)
+    workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+    finished = run.run(
+        prepared,
+        cluster.in_process if client is None else lambda: nullcontext(client),
+        workers,
+        progress.observer(quiet=quiet),
+    )
+    return Result(finished.folder, finished.summary, finished.verdicts, prepared.rows.table.schema.sensitive.levels)

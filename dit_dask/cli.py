@@ -1,0 +1,301 @@
+"""The `dit` command: parses, calls run, prints. Results go to stdout, everything else to stderr."""
+
+import argparse
+import json
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dit_dask.errors import DitError, InputError
+
+if TYPE_CHECKING:
+    from dit_dask.config import Config
+    from dit_dask.gates import Verdict
+    from dit_dask.store import Folder
+
+OK, BREACHED, FAILED = 0, 1, 2
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where help is."""
+        self.exit(FAILED, f"{self.prog}: {message} (see {self.prog} -h)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(format="dit: %(message)s", level=logging.INFO if options.debug else logging.WARNING)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code: int = options.command(options)
+    except DitError as error:
+        return _failed(str(error), options.debug)
+    except KeyboardInterrupt:
+        return _failed("interrupted; the same command resumes where it stopped", debug=False)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return FAILED
+    except Exception as error:  # a trace is for developers: users get one line
+        text = (str(error).strip().splitlines() or [""])[0]
+        return _failed(f"unexpected {type(error).__name__}: {text} (--debug shows where)", options.debug)
+    return code
+
+
+def _interrupt(_signal: int, _frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _failed(text: str, debug: bool) -> int:
+    if debug:
+        logging.getLogger("dit_dask").exception("failed")
+    sys.stderr.write(f"dit: {text}\n")
+    return FAILED
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def run(options: argparse.Namespace) -> int:
+    """dit run."""
+    from dit_dask import config
+
+    return _audit(config.read(options.config, _overrides(options)), options)
+
+
+def demo(options: argparse.Namespace) -> int:
+    """dit demo."""
+    from importlib.resources import as_file, files
+
+    from dit_dask import config
+
+    with as_file(files("dit_dask") / "data" / "demo.yaml") as path:
+        checked = config.read(str(path), _overrides(options))
+    return _audit(checked, options)
+
+
+def _overrides(options: argparse.Namespace) -> list[str]:
+    """Options that stand for config keys; they win over --set."""
+    overrides = list(getattr(options, "set", []))
+    if options.out:
+        overrides.append(f"output={json.dumps(options.out)}")
+    where = getattr(options, "cluster", None)
+    if where == "local":
+        overrides.append("cluster={kind: local}")
+    elif where:
+        overrides.append(f"cluster={json.dumps({'kind': 'address', 'address': where})}")
+    if options.workers is not None:
+        overrides.append(f"cluster.workers={options.workers}")
+    return overrides
+
+
+def _audit(checked: "Config", options: argparse.Namespace) -> int:
+    from dit_dask import cluster, progress, report
+    from dit_dask import run as runner
+
+    prepared = runner.prepare(checked)
+    watcher = progress.observer(quiet=options.quiet)
+    connect = partial(cluster.connect, checked.cluster, debug=options.debug)
+    finished = runner.run(prepared, connect, cluster.workers(checked.cluster), watcher, fresh=getattr(options, "fresh", False))
+    if options.json:
+        _print(json.dumps(finished.summary, indent=2, allow_nan=False))
+    else:
+        _print(report.text_table(finished.summary))
+        _print_verdicts(finished.verdicts)
+        _print(finished.folder.url)
+    return OK if finished.passed else BREACHED
+
+
+def _print_verdicts(verdicts: "Sequence[Verdict]") -> None:
+    for verdict in verdicts:
+        _print(f"{'held    ' if verdict.passed else 'BREACHED'}  {verdict.name}  {verdict.test}: {verdict.reason}")
+
+
+def plan(options: argparse.Namespace) -> int:
+    """dit plan."""
+    import resource
+
+    from dit_dask import cluster, config, report
+    from dit_dask import plan as planner
+    from dit_dask import run as runner
+
+    checked = config.read(options.config, options.set)
+    prepared = runner.prepare(checked)
+    workers = cluster.workers(checked.cluster)
+    plans = planner.make(prepared.tests, prepared.rows, workers)
+    lines = [["test", "engine", "rows", "distinct", "tasks", "engine s"]]
+    for test, one in zip(prepared.tests, plans, strict=True):
+        counts = (len(test.audited), one.distinct, one.parts)
+        lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{one.seconds:.1f}"])
+    _print(report.columns(lines))
+    seconds, peak = sum(one.seconds for one in plans), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    rows = prepared.rows
+    _print(rows.described())
+    _print(f"about {seconds / workers:.0f} s on {workers} workers, after start-up; about {peak:.0f} MB a worker")
+    _print(f"would write {prepared.folder.url}")
+    return OK
+
+
+def rewrite_report(options: argparse.Namespace) -> int:
+    """dit report."""
+    from dit_dask import gates, manifest, report
+
+    folder = _folder(options.run)
+    document, summary = manifest.complete(folder)
+    parsed = [gates.parse(text, "gates") for text in document["config"]["gates"]]
+    report.write(folder, document, summary, gates.judge(parsed, summary))
+    _print(f"{folder.url}/report.html")
+    return OK
+
+
+def gate(options: argparse.Namespace) -> int:
+    """dit gate."""
+    from dit_dask import gates, manifest
+
+    forbidden = [gates.parse(text, "--fail-on", forbidden=True) for text in options.fail_on]
+    document, summary = manifest.complete(_folder(options.run))
+    asked = forbidden or [gates.parse(text, "gates") for text in document["config"]["gates"]]
+    if not asked:
+        raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
+    verdicts = gates.judge(asked, summary)
+    _print_verdicts(verdicts)
+    return OK if all(verdict.passed for verdict in verdicts) else BREACHED
+
+
+def compare(options: argparse.Namespace) -> int:
+    """dit compare."""
+    from dit_dask import comparison, manifest
+
+    (_, before), (_, after) = (manifest.complete(_folder(one)) for one in (options.run, options.other))
+    _print(comparison.text(before, after))
+    return OK
+
+
+def data(options: argparse.Namespace) -> int:
+    """dit data."""
+    from dit_dask import datasets
+
+    _print(datasets.locate(options.name))
+    return OK
+
+
+def _folder(url: str) -> "Folder":
+    from dit_dask.config import Location
+    from dit_dask.store import Folder
+
+    return Folder(Location(url.rstrip("/"), {}))
+
+
+class Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print and leave."""
+        from importlib.metadata import version
+
+        parser.exit(OK, f"dit {version('dit_dask')}\n")
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="dit",
+        description="How much does any one person's record change what an adversary can infer about that person?",
+        epilog="examples:\n  dit demo\n  dit run configs/adult-k.yaml --set data.limit=1000\n"
+        "  dit gate runs/adult-k-0123456789ab --fail-on 'delta > 0.1'\n\n"
+        "exit codes: 0 done and every gate passed, 1 a gate is breached, 2 bad input or a failed run",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=Version, nargs=0, help="print the version")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+
+    one = _command(commands, "demo", demo, "audit embedded data, offline", "dit demo --out /tmp/audits")
+    _running(one)
+    one = _command(
+        commands,
+        "run",
+        run,
+        "run or resume the audit of a config",
+        "dit run audit.yaml --workers 4 --set 'tests.0.sanitizer.k=[2,5]'",
+    )
+    one.add_argument("config", metavar="CONFIG", help="YAML file")
+    one.add_argument("--cluster", type=_cluster, metavar="WHERE", help="local, tcp://HOST:PORT or tls://HOST:PORT")
+    one.add_argument("--fresh", action="store_true", help="start over instead of resuming")
+    _setting(one)
+    _running(one)
+    one = _command(
+        commands, "plan", plan, "tests, records, tasks, estimated time and memory; runs nothing", "dit plan audit.yaml"
+    )
+    one.add_argument("config", metavar="CONFIG", help="YAML file")
+    _setting(one)
+    one = _command(
+        commands, "report", rewrite_report, "(re)write report.html of a finished run", "dit report runs/adult-k-0123456789ab"
+    )
+    one.add_argument("run", metavar="RUN", help="run folder or URL")
+    one = _command(
+        commands,
+        "gate",
+        gate,
+        "hold a finished run against conditions",
+        "dit gate runs/adult-k-0123456789ab --fail-on 'share_over[0.01] > 0.05'",
+    )
+    one.add_argument("run", metavar="RUN", help="run folder or URL")
+    one.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="breach if true for any test; without it the config's gates",
+    )
+    one = _command(
+        commands, "compare", compare, "two audits side by side", "dit compare runs/before-0123456789ab runs/after-ba9876543210"
+    )
+    one.add_argument("run", metavar="RUN", help="run folder or URL")
+    one.add_argument("other", metavar="RUN", help="the run to compare it with")
+    one = _command(commands, "data", data, "where a known dataset is, fetching it if it can", "dit data adult")
+    one.add_argument("name", metavar="NAME", help="adult or internet-usage")
+    return parser
+
+
+def _command(commands: Any, name: str, function: Any, about: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=about,
+        description=about[0].upper() + about[1:] + ".",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--debug", action="store_true", help="show Dask's logs, and a trace on failure")
+    parser.set_defaults(command=function)
+    return parser
+
+
+def _running(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", metavar="URL", help="folder or fsspec URL under which the run folder is made")
+    parser.add_argument("--workers", type=_workers, metavar="N", help="local workers; the machine's cores by default")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else, to stdout")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def _setting(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one config key, such as data.limit=1000"
+    )
+
+
+def _workers(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer >= 1; got {text!r}")
+    return int(text)
+
+
+def _cluster(text: str) -> str:
+    if text != "local" and not text.startswith(("tcp://", "tls://")):
+        raise argparse.ArgumentTypeError(f"must be local, tcp://HOST:PORT or tls://HOST:PORT; got {text!r}")
+    return text

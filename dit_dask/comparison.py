@@ -1,0 +1,32 @@
+"""Two audits side by side."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dit_dask.report import columns, number, share
+
+FIELDS = ("delta", "mean", "q0.99", "d>0.01", "guess changed")
+
+
+def text(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> str:
+    """Pair the tests of two runs by id; tests that only one of them has follow."""
+    old, new = ({test["test"]: test for test in run} for run in (before, after))
+    rows = [["test", *(f"{name} {side}" for name in FIELDS for side in ("1", "2")), "delta change"]]
+    for identity in sorted({**old, **new}, key=lambda one: (one not in old) + 2 * (one not in new)):
+        pair = old.get(identity), new.get(identity)
+        cells = [_cells(test) for test in pair]
+        change = number(float(pair[1]["delta"]) - float(pair[0]["delta"])) if pair[0] and pair[1] else "–"
+        rows.append([identity, *(cell for both in zip(*cells, strict=True) for cell in both), change])
+    return columns(rows)
+
+
+def _cells(test: Mapping[str, Any] | None) -> list[str]:
+    if test is None:
+        return ["–"] * len(FIELDS)
+    return [
+        number(test["delta"]),
+        number(test["mean"]),
+        number(test["quantiles"]["0.99"]),
+        share(test["share_over"]["0.01"]),
+        share(test["argmax_changed"]),
+    ]

@@ -1,0 +1,281 @@
+"""The Dask side of a run: records spread over workers, parts written by them, distributions merged as a tree."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+
+from dit_dask import seeds
+from dit_dask.engines import ENGINES, Influence
+from dit_dask.errors import DitError, RunError
+from dit_dask.parts import PartFile, part_name, read_part, write_part
+from dit_dask.plan import TestPlan, first_rows
+from dit_dask.progress import Counting, Observer
+from dit_dask.sanitizers.claims import Recheck, recheck
+from dit_dask.store import Folder
+from dit_dask.summary import Distribution, describe, merge, points
+from dit_dask.sweep import Test
+from dit_dask.table import Rows
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+    from numpy.typing import NDArray
+
+RETRIES = 2
+FAN_IN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What every worker needs, scattered once: the rows and the tests."""
+
+    rows: Rows
+    tests: Sequence[Test]
+
+    @cached_property
+    def warm(self) -> set[int]:
+        """The tests whose code this process has compiled or loaded; that must not count as engine time."""
+        return set()
+
+
+class Ledger:
+    """What is known of one test: the values of its records, and which parts still wait for some."""
+
+    def __init__(self, test: Test, rows: Rows, plan: TestPlan) -> None:
+        self.test = test
+        self.plan = plan
+        self.written: dict[int, PartFile] = {}
+        self.seconds = 0.0
+        self.notes: set[str] = set()
+        self.first = first_rows(test, rows)
+        self._record = rows.index[test.audited]
+        self._multiplicity = rows.table.weights[self._record]
+        part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
+        self._owner = part[self.first]
+        self._owned = self._record[self.first]
+        pairs = np.unique(self._record * plan.parts + part)
+        self._pair_record, self._pair_part = pairs // plan.parts, pairs % plan.parts
+        self._waiting = np.bincount(self._pair_part, minlength=plan.parts)
+        distinct = rows.table.distinct
+        self._known = np.zeros(distinct, bool)
+        self._distance = np.zeros(distinct)
+        self._predicted = np.zeros((2, distinct), np.int32)
+
+    @property
+    def done(self) -> int:
+        """How many distinct records are known."""
+        return int(self._known.sum())
+
+    def rows_of(self, part: int) -> slice:
+        """The audited rows of a part."""
+        return slice(int(self.plan.boundaries[part]), int(self.plan.boundaries[part + 1]))
+
+    def learn(self, records: "NDArray[np.int64]", influence: Influence) -> list[int]:
+        """Take in the values of records; return the parts that wait for nothing more."""
+        new = np.flatnonzero(~self._known[records])
+        self._distance[records] = influence.distance
+        self._predicted[0, records] = influence.predicted
+        self._predicted[1, records] = influence.predicted_without
+        fresh = np.unique(records[new])
+        self._known[fresh] = True
+        starts, stops = (np.searchsorted(self._pair_record, fresh, side) for side in ("left", "right"))
+        lengths = stops - starts
+        offsets = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        touched = self._pair_part[offsets + np.arange(len(offsets))]
+        np.subtract.at(self._waiting, touched, 1)
+        return [int(part) for part in np.unique(touched) if self._waiting[part] == 0]
+
+    def restore(self, folder: Folder, present: set[str]) -> None:
+        """Take over the parts that an earlier session finished."""
+        for part in range(self.plan.parts):
+            name = part_name(self.test.id, part)
+            rows = self.rows_of(part)
+            if name.rsplit("/", 1)[-1] not in present:
+                continue
+            found = read_part(folder, name, self.test.audited[rows])
+            if found is not None:
+                self.written[part] = found[0]
+                self.learn(self._record[rows], found[1])
+
+    def chunks(self) -> Iterator["NDArray[np.int64]"]:
+        """Yield the unknown records, those that appear first in the same part together."""
+        unknown = ~self._known[self._owned]
+        records, owner = self._owned[unknown], self._owner[unknown]  # owner ascends with the rows
+        starts = np.flatnonzero(np.diff(owner, prepend=-1))
+        yield from np.split(records, starts[1:]) if len(records) else ()
+
+    def ready(self) -> list[int]:
+        """The parts that could be written and are not."""
+        return [part for part in range(self.plan.parts) if self._waiting[part] == 0 and part not in self.written]
+
+    def part(self, part: int) -> tuple[str, "NDArray[np.int64]", "NDArray[np.int64]", Influence]:
+        """What write_part needs for a part."""
+        rows = self.rows_of(part)
+        record = self._record[rows]
+        influence = Influence(self._distance[record], self._predicted[0, record], self._predicted[1, record])
+        return part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished test: its statistics, its distribution, and what its release publishes."""
+
+    statistics: dict[str, Any]
+    points: dict[str, Any]
+    release: Recheck
+
+
+def execute(client: "Client", study: Study, folder: Folder, ledgers: Sequence[Ledger], watcher: Observer) -> list[Outcome]:
+    """Compute what is unknown, write what is unwritten, and reduce every test."""
+    shared = client.scatter(study, broadcast=True, hash=False)
+    session = uuid4().hex[:8]
+    work: dict[Future, tuple[str, int, Any]] = {}
+
+    def write(test: int, parts: Sequence[int]) -> "Iterator[Future]":
+        for part in parts:
+            name, *arguments = ledgers[test].part(part)
+            future = client.submit(
+                write_part,
+                folder,
+                name,
+                *arguments,
+                key=f"write-{ledgers[test].test.id}-{part:05d}-{session}",
+                retries=RETRIES,
+                pure=False,
+                priority=10,
+            )
+            work[future] = ("write", test, part)
+            yield future
+
+    for test, ledger in enumerate(ledgers):
+        for number, records in enumerate(ledger.chunks()):
+            key = f"influence-{ledger.test.id}-{number:05d}-{session}"
+            future = client.submit(influence_of, shared, test, records, key=key, retries=RETRIES, pure=False)
+            work[future] = ("influence", test, records)
+        list(write(test, ledger.ready()))
+    total = sum(ledger.plan.distinct for ledger in ledgers)
+    with Counting(watcher, total, sum(ledger.done for ledger in ledgers)):
+        _drain(client, work, ledgers, write, watcher)
+    return _reduce(client, shared, folder, ledgers, session)
+
+
+def _drain(
+    client: "Client", work: "dict[Future, tuple[str, int, Any]]", ledgers: Sequence[Ledger], write: Any, watcher: Observer
+) -> None:
+    """Follow all futures, those added on the way too, until none is left."""
+    from distributed import as_completed
+
+    following = as_completed(list(work), raise_errors=False)
+    try:
+        for future in following:
+            kind, test, what = work.pop(future)
+            ledger = ledgers[test]
+            result = _result(future, f"{ledger.test.id}: {kind} of {_label(kind, what)}")
+            if kind == "write":
+                ledger.written[what] = result
+            else:
+                influence, seconds = result
+                ledger.seconds += seconds
+                ledger.notes.update(influence.notes)
+                following.update(list(write(test, ledger.learn(what, influence))))
+                watcher.advance(len(what))
+    finally:
+        client.cancel(list(work))
+
+
+def _label(kind: str, what: Any) -> str:
+    return f"part {what}" if kind == "write" else f"{len(what)} records"
+
+
+def _result(future: "Future", what: str) -> Any:
+    """Return a future's result, or one clear line about why there is none."""
+    from distributed import KilledWorker
+
+    if future.status == "finished":
+        return future.result()
+    if future.status != "error":
+        raise RunError(f"{what}: the cluster lost the task ({future.status}); is the scheduler still running?")
+    error = future.exception()
+    if isinstance(error, DitError):
+        raise error
+    if isinstance(error, KilledWorker):
+        raise RunError(f"{what}: its worker died again and again (out of memory?)") from error
+    lines = str(error).strip().splitlines() or [""]
+    raise RunError(f"{what}: {type(error).__name__}: {lines[0][:200]}") from error
+
+
+def influence_of(study: Study, test: int, records: "NDArray[np.int64]") -> tuple[Influence, float]:
+    """On a worker: test some records; also return the engine seconds."""
+    chosen = study.tests[test]
+    engine = ENGINES[chosen.engine]
+    if test not in study.warm:
+        engine(study.rows.table, records[:1], chosen.procedure)
+        study.warm.add(test)
+    start = time.perf_counter()
+    influence = engine(study.rows.table, records, chosen.procedure)
+    return influence, time.perf_counter() - start
+
+
+def recheck_of(study: Study, test: int) -> Recheck:
+    """On a worker: sanitise the whole table and count anew what is published."""
+    procedure = study.tests[test].procedure
+    release = procedure.sanitizer.release(study.rows.table, seeds.stream(procedure.seed, procedure.name, "full"))
+    return recheck(release, procedure.sanitizer.claim)
+
+
+def distribution_of(folder: Folder, name: str, record: "NDArray[np.int64]", first: "NDArray[np.bool_]") -> Distribution:
+    """On a worker: read a part back, so that the summary speaks of what is stored."""
+    found = read_part(folder, name, record)
+    if found is None:
+        raise RunError(f"{folder.url}/{name} cannot be read back; the output must be one place for all workers and the client")
+    influence = found[1]
+    changed = int((influence.predicted != influence.predicted_without).sum())
+    return Distribution.of(influence.distance, first, changed)
+
+
+def finish(distribution: Distribution) -> tuple[dict[str, Any], dict[str, Any]]:
+    """On a worker: describe a whole distribution."""
+    return describe(distribution), points(distribution)
+
+
+def _reduce(client: "Client", shared: "Future", folder: Folder, ledgers: Sequence[Ledger], session: str) -> list[Outcome]:
+    """Merge the distributions of each test's parts, a few at a time."""
+    ends = []
+    for test, ledger in enumerate(ledgers):
+        identity = ledger.test.id
+        level = [
+            client.submit(
+                distribution_of,
+                folder,
+                part_name(identity, part),
+                ledger.test.audited[ledger.rows_of(part)],
+                ledger.first[ledger.rows_of(part)],
+                key=f"read-{identity}-{part:05d}-{session}",
+                retries=RETRIES,
+                pure=False,
+            )
+            for part in range(ledger.plan.parts)
+        ]
+        depth = 0
+        while len(level) > 1:
+            depth += 1
+            groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
+            level = [
+                client.submit(merge, group, key=f"merge-{identity}-{depth}-{place}-{session}", pure=False)
+                for place, group in enumerate(groups)
+            ]
+        described = client.submit(finish, level[0], key=f"finish-{identity}-{session}", pure=False)
+        release = client.submit(recheck_of, shared, test, key=f"recheck-{identity}-{session}", retries=RETRIES, pure=False)
+        ends.append((described, release))
+    from distributed import wait
+
+    wait([future for pair in ends for future in pair])
+    outcomes = []
+    for ledger, (described, release) in zip(ledgers, ends, strict=True):
+        statistics, shape = _result(described, f"{ledger.test.id}: summary")
+        outcomes.append(Outcome(statistics, shape, _result(release, f"{ledger.test.id}: release")))
+    return outcomes

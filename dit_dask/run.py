@@ -1,0 +1,235 @@
+"""The one place that knows the whole flow: load, plan, execute, write."""
+
+import hashlib
+import io
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dit_dask import gates, graph, manifest, plan, report
+from dit_dask.config import Config, Location
+from dit_dask.errors import DitError
+from dit_dask.gates import Gate, Verdict
+from dit_dask.load import load, read_text
+from dit_dask.progress import Observer
+from dit_dask.store import Folder, redacted
+from dit_dask.summary import plain
+from dit_dask.sweep import Test, build_tests, check_tests, run_digest
+from dit_dask.table import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from distributed import Client
+
+Connect = Callable[[], "AbstractContextManager[Client]"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A config that has met its data: everything that can be known before work starts."""
+
+    config: Config
+    rows: Rows
+    tests: Sequence[Test]
+    gates: Sequence[Gate]
+    folder: Folder
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A complete run."""
+
+    folder: Folder
+    summary: list[dict[str, Any]]
+    verdicts: list[Verdict]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every gate held."""
+        return all(verdict.passed for verdict in self.verdicts)
+
+
+def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
+    """Check everything that needs no cluster: gates, parameters, table, files."""
+    parsed = [gates.parse(text, f"gates[{place}]") for place, text in enumerate(config.gates)]
+    check_tests(config)
+    rows = load(config, frame)
+    files: dict[str, str] = {}
+
+    def read(path: str, where: str) -> str:
+        text = read_text(path, config, where)
+        files[path] = hashlib.sha256(text.encode()).hexdigest()
+        return text
+
+    tests = build_tests(config, rows, read)
+    name = f"{config.name}-{run_digest(config, rows, tests, files)}"
+    return Prepared(config, rows, tests, parsed, Folder(_absolute(config.output)).child(name))
+
+
+def _absolute(location: Location) -> Location:
+    """Workers may run elsewhere in the file system, so a path is made absolute here."""
+    url = location.url
+    return location if "://" in url else Location(str(Path(url).expanduser().absolute()), location.storage_options)
+
+
+def run(prepared: Prepared, connect: Connect, workers: int, watcher: Observer, *, fresh: bool = False) -> Finished:
+    """Do what is missing of a run and write its folder."""
+    clock = Clock()
+    folder = prepared.folder
+    if fresh:
+        folder.clear()
+    document = _started(prepared, workers, manifest.read(folder), watcher)
+    plans = [plan.restore(document["plan"][test.id]) for test in prepared.tests]
+    ledgers = [graph.Ledger(*pair, one) for pair, one in zip(((t, prepared.rows) for t in prepared.tests), plans, strict=True)]
+    for ledger in ledgers:
+        ledger.restore(folder, folder.names(f"records/{ledger.test.id}"))
+    kept = sum(len(ledger.written) for ledger in ledgers)
+    if kept:
+        watcher.note(f"resuming: {kept} of {sum(one.parts for one in plans)} parts are there already")
+    if document["status"] == "complete" and _unchanged(document, ledgers):
+        _, summary = manifest.complete(folder)
+        return _publish(prepared, document, summary)
+    document |= {"status": "running"}
+    manifest.write(folder, document)
+    clock.lap("plan")
+    try:
+        with connect() as client:
+            if client.dashboard_link:
+                watcher.note(f"{client.dashboard_link} shows the cluster at work")
+            clock.lap("cluster")
+            outcomes = graph.execute(client, graph.Study(prepared.rows, prepared.tests), folder, ledgers, watcher)
+        clock.lap("work")
+        for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
+            watcher.note(f"an adversary raised {note} while training")
+        summary = [_entry(ledger, outcome) for ledger, outcome in zip(ledgers, outcomes, strict=True)]
+        _write_distributions(folder, ledgers, outcomes)
+        manifest.write_json(folder, "summary.json", summary)
+        manifest.write_json(folder, "measures.json", [])
+        document |= {"parts": {ledger.test.id: _parts(ledger) for ledger in ledgers}}
+        document["timings"] |= {"finished": _now(), "seconds": clock.laps, "resumed_parts": kept}
+        return _publish(prepared, document, summary)
+    except BaseException as error:
+        text = str(error) if isinstance(error, DitError) else type(error).__name__
+        _mark_failed(folder, document, text)
+        raise
+
+
+class Clock:
+    """Seconds spent in each stage."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self.laps: dict[str, float] = {}
+
+    def lap(self, name: str) -> None:
+        """Close a stage."""
+        now = time.monotonic()
+        self.laps[name] = round(now - self._last, 3)
+        self._last = now
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _started(prepared: Prepared, workers: int, earlier: dict[str, Any] | None, watcher: Observer) -> dict[str, Any]:
+    """Return the manifest of a run that goes on, or of a new one with a fresh plan."""
+    versions = manifest.versions()
+    if earlier is not None and earlier.get("versions", {}).get("dit_dask") == versions["dit_dask"]:
+        return earlier | {"config": _resolved(prepared)}
+    if earlier is not None:
+        watcher.note("the folder holds a run of another version: starting over")
+        prepared.folder.clear()
+    rows = prepared.rows
+    watcher.note(f"{rows.described()}; measuring {len(prepared.tests)} test{'s' if len(prepared.tests) > 1 else ''}")
+    plans = plan.make(prepared.tests, rows, workers)
+    return {
+        "status": "running",
+        "config": _resolved(prepared),
+        "input": {"read": rows.read, "dropped": rows.dropped, "used": rows.used, "digest": rows.digest()},
+        "versions": versions,
+        "seed": prepared.config.seed,
+        "timings": {"started": _now()},
+        "plan": {test.id: one.document() for test, one in zip(prepared.tests, plans, strict=True)},
+        "parts": {},
+    }
+
+
+def _resolved(prepared: Prepared) -> dict[str, Any]:
+    """The config as it was understood, without secrets."""
+    config = prepared.config
+    document = {
+        "version": 1,
+        "name": config.name,
+        "data": config.data,
+        "schema": config.schema,
+        "tests": [test.parameters for test in prepared.tests],
+        "measures": config.measures,
+        "gates": config.gates,
+        "output": {"url": config.output.url, "storage_options": config.output.storage_options},
+        "cluster": config.cluster,
+        "seed": config.seed,
+    }
+    shown = redacted(document)
+    return shown if isinstance(shown, dict) else {}
+
+
+def _unchanged(document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> bool:
+    return all(document["parts"].get(ledger.test.id) == _parts(ledger) for ledger in ledgers)
+
+
+def _parts(ledger: graph.Ledger) -> list[dict[str, Any]]:
+    return [asdict(ledger.written[part]) for part in sorted(ledger.written)]
+
+
+def _entry(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
+    """One object of summary.json."""
+    test, release = ledger.test, outcome.release
+    return {
+        "test": test.id,
+        "parameters": test.parameters,
+        "engine": test.engine,
+        "engine_reason": test.engine_reason,
+        **outcome.statistics,
+        "classes": release.classes,
+        "smallest_class": release.smallest_class,
+        "claim_holds": release.holds,
+        "claim_broken": {"classes": release.broken_classes, "records": release.broken_records},
+        "seconds": plain(round(ledger.seconds, 6)),
+    }
+
+
+def _write_distributions(folder: Folder, ledgers: Sequence[graph.Ledger], outcomes: Sequence[graph.Outcome]) -> None:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {
+        "test": np.repeat([ledger.test.id for ledger in ledgers], [len(outcome.points["distance"]) for outcome in outcomes])
+    }
+    for name in ("distance", "cumulative", "cumulative_distinct"):
+        columns[name] = np.concatenate([outcome.points[name] for outcome in outcomes])
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer, compression="zstd")
+    folder.write("distributions.parquet", buffer.getvalue())
+
+
+def _publish(prepared: Prepared, document: dict[str, Any], summary: list[dict[str, Any]]) -> Finished:
+    """Judge, write the report, and only then call the run complete."""
+    verdicts = gates.judge(prepared.gates, summary)
+    finished = document | {"status": "complete"}
+    report.write(prepared.folder, finished, summary, verdicts)
+    manifest.write(prepared.folder, finished)
+    return Finished(prepared.folder, summary, verdicts)
+
+
+def _mark_failed(folder: Folder, document: dict[str, Any], text: str) -> None:
+    """Say in the manifest why the run ended; what failed may be the storage itself."""
+    try:
+        manifest.write(folder, document | {"status": "failed", "error": text})
+    except DitError:
+        return
