@@ -20,6 +20,7 @@ def unknown(what: str, got: object, known: Iterable[str]) -> InputError:
     import difflib
 
     names = sorted(known)
-    near = difflib.get_close_matches(str(got), names, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    folded = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(str(got).casefold(), folded, n=1, cutoff=0)
+    hint = f"did you mean {folded[near[0]]!r}? " if near else ""
     return InputError(f"{what}: unknown {got!r}; {hint}known: {', '.join(names) or 'none'}")

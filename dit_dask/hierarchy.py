@@ -66,31 +66,36 @@ def parse(text: str, where: str) -> Hierarchy:
 
 
 def _parents(paths: Sequence[Sequence[str]], where: str) -> dict[str, str]:
-    """Map each node but the root to its parent, in order of first appearance, or say what is wrong."""
-    parents: dict[str, str] = {}
+    """Map each node but the root to its parent, siblings in order of first appearance, or say what is wrong."""
+    parents: dict[str, dict[str, int]] = {}
     leaves: set[str] = set()
-    inner: set[str] = set()
+    root = paths[0][-1]
     for line, path in enumerate(paths, 1):
         place = f"{where}, line {line}"
         _check_path(path, place)
         if path[0] in leaves:
             raise InputError(f"{place}: the leaf {path[0]!r} is listed twice")
-        if path[-1] != paths[0][-1]:
-            raise InputError(f"{place}: two roots, {paths[0][-1]!r} and {path[-1]!r}; expected one")
+        if path[-1] != root:
+            raise InputError(f"{place}: two roots, {root!r} and {path[-1]!r}; expected one")
         leaves.add(path[0])
-        inner.update(path[1:])
-        # top down, so that siblings keep the order in which they first appear
+        # top down, so that an inner node counts as seen before the nodes below it
         for node, parent in reversed(list(pairwise(path))):
-            known = parents.setdefault(node, parent)
-            if known != parent:
-                if _reaches(parents, parent, node) or _reaches(parents, known, node):
-                    raise InputError(f"{place}: {node!r} is its own ancestor (a cycle)")
-                raise InputError(f"{place}: {node!r} has two parents, {known!r} and {parent!r}")
-    if paths[0][-1] in parents:
-        raise InputError(f"{where}: the root {paths[0][-1]!r} has a parent (a cycle)")
-    for leaf in sorted(leaves & inner):
+            parents.setdefault(node, {}).setdefault(parent, line)
+    _check_graph(parents, leaves, where)
+    return {node: next(iter(above)) for node, above in parents.items()}
+
+
+def _check_graph(parents: dict[str, dict[str, int]], leaves: set[str], where: str) -> None:
+    """Refuse cycles, nodes with two parents, and leaves that are parents; parents hold the line that named them."""
+    for node, above in parents.items():
+        if len(above) > 1:
+            first, second = list(above)[:2]
+            place = f"{where}, line {above[second]}"
+            if _reaches(parents, node, node):
+                raise InputError(f"{place}: {node!r} is its own ancestor (a cycle)")
+            raise InputError(f"{place}: {node!r} has two parents, {first!r} and {second!r}")
+    for leaf in sorted(leaves & {parent for above in parents.values() for parent in above}):
         raise InputError(f"{where}: {leaf!r} is a leaf and also the parent of other values")
-    return parents
 
 
 def _check_path(path: Sequence[str], place: str) -> None:
@@ -103,14 +108,18 @@ def _check_path(path: Sequence[str], place: str) -> None:
             raise InputError(f"{place}: {node!r} is its own ancestor (a cycle)")
 
 
-def _reaches(parents: dict[str, str], start: str, goal: str) -> bool:
+def _reaches(parents: dict[str, dict[str, int]], start: str, goal: str) -> bool:
+    """Tell whether goal is above start."""
     seen: set[str] = set()
-    while start in parents and start not in seen:
-        if start == goal:
+    above = list(parents.get(start, ()))
+    while above:
+        node = above.pop()
+        if node == goal:
             return True
-        seen.add(start)
-        start = parents[start]
-    return start == goal
+        if node not in seen:
+            seen.add(node)
+            above += parents.get(node, ())
+    return False
 
 
 def _number(children: dict[str, list[str]], root: str) -> Hierarchy:

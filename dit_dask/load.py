@@ -29,10 +29,14 @@ def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
     secret_name = config.schema["sensitive"]["name"]
     columns = [*quasi, secret_name]
     frame = read_frame(config, columns) if frame is None else frame
-    check_columns(frame, columns, config.data["missing"])
+    _check_names([str(name) for name in frame.columns], columns, "data")
+    for column in config.data["missing"] if isinstance(config.data["missing"], Mapping) else ():
+        if column not in columns:
+            raise unknown("data.missing: column", column, columns)
     if not len(frame):
         raise InputError(f"data: {_source(config)} has no rows")
-    used = _used_rows(frame, columns, config)
+    incomplete = _missing(frame, columns, config.data["missing"])
+    used = _used_rows(np.flatnonzero(~incomplete), config)
     attributes = []
     codes = np.empty((len(used), len(quasi)), np.int32)
     for place, (name, described) in enumerate(quasi.items()):
@@ -43,9 +47,8 @@ def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
             attribute, codes[:, place] = _categorical(name, column, described["hierarchy"], config)
         attributes.append(attribute)
     secret, secret_codes = _secret(frame[secret_name].iloc[used], config)
-    complete = len(frame) - int(_missing(frame, columns, config.data["missing"]).sum())
     table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
-    return Rows(table, index, read=len(frame), dropped=len(frame) - complete)
+    return Rows(table, index, read=len(frame), dropped=int(incomplete.sum()))
 
 
 def read_text(path: str, config: Config, where: str) -> str:
@@ -106,58 +109,66 @@ def _read_file(fs: Any, path: str, columns: Sequence[str]) -> "pd.DataFrame":
     """Read one file; text stays text, so that nothing is guessed from it."""
     name = path.rsplit("/", 1)[-1]
     try:
-        with fs.open(path, "rb") as file:
-            if path.endswith(".parquet"):
-                return _read_parquet(file, columns, name)
-            return _read_csv(file, columns, name, gzipped=path.endswith(".gz"))
+        with fs.open(path, "rb", compression="gzip" if path.endswith(".gz") else None) as file:
+            read = _read_parquet if path.endswith(".parquet") else _read_csv
+            return read(file, columns, name)
     except InputError:
         raise
     except Exception as error:
         raise InputError(f"data.source: cannot read {name}: {reason(error)}") from error
 
 
-def _read_csv(file: Any, columns: Sequence[str], name: str, *, gzipped: bool) -> "pd.DataFrame":
-    import pandas as pd
+def _read_csv(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
+    import csv
+    import io
 
-    try:
-        return pd.read_csv(
-            file,
-            dtype=str,
-            na_filter=False,
-            encoding="utf-8-sig",
-            compression="gzip" if gzipped else None,
-            usecols=lambda column: column in columns,
-            on_bad_lines="error",
-            index_col=False,
+    from pyarrow import csv as arrow
+
+    header = next(csv.reader(io.StringIO(file.readline().decode("utf-8-sig"))), None)
+    if not header:
+        raise InputError(f"data.source: {name} is empty")
+    _check_names(header, columns, f"data.source: {name}")
+    file.seek(0)
+    uneven: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        uneven.append(row)
+        return "skip"
+
+    table = arrow.read_csv(
+        file,
+        parse_options=arrow.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+        read_options=arrow.ReadOptions(use_threads=False),  # only then are rows numbered
+        convert_options=arrow.ConvertOptions(
+            column_types=dict.fromkeys(columns, "string"), include_columns=list(columns), strings_can_be_null=False
+        ),
+    )
+    if uneven:
+        row = uneven[0]
+        raise InputError(
+            f"data.source: {name}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns}"
         )
-    except pd.errors.EmptyDataError as error:
-        raise InputError(f"data.source: {name} is empty") from error
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
 
 
 def _read_parquet(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
     import pyarrow.parquet as pq
 
     content = pq.ParquetFile(file)
-    for column in columns:
-        if column not in content.schema_arrow.names:
-            raise unknown(f"data.source: {name}: column", column, content.schema_arrow.names)
+    _check_names(content.schema_arrow.names, columns, f"data.source: {name}")
     # integer_object_nulls: a null must not turn large integers into floats
     frame: pd.DataFrame = content.read(columns=list(columns)).to_pandas(integer_object_nulls=True, date_as_object=True)
     return frame
 
 
-def check_columns(frame: "pd.DataFrame", columns: Sequence[str], missing: Any) -> None:
+def _check_names(names: Sequence[str], columns: Sequence[str], where: str) -> None:
     """Every used column must be there once."""
-    names = [str(name) for name in frame.columns]
     for column in columns:
         if column not in names:
-            raise unknown("schema: column", column, names)
-        if names.count(column) > 1:
-            raise InputError(f"data: the column {column!r} is there {names.count(column)} times")
-    if isinstance(missing, Mapping):
-        for column in missing:
-            if column not in columns:
-                raise unknown("data.missing: column", column, columns)
+            raise unknown(f"{where}: column", column, names)
+        if list(names).count(column) > 1:
+            raise InputError(f"{where}: the column {column!r} is there {list(names).count(column)} times")
 
 
 def _missing(frame: "pd.DataFrame", columns: Sequence[str], marks: Any) -> NDArray[np.bool_]:
@@ -171,11 +182,10 @@ def _missing(frame: "pd.DataFrame", columns: Sequence[str], marks: Any) -> NDArr
     return gone
 
 
-def _used_rows(frame: "pd.DataFrame", columns: Sequence[str], config: Config) -> NDArray[np.int64]:
-    """Choose the complete rows under audit, in file order."""
-    complete = np.flatnonzero(~_missing(frame, columns, config.data["missing"]))
+def _used_rows(complete: NDArray[np.int64], config: Config) -> NDArray[np.int64]:
+    """Choose the rows under audit among the complete ones, in file order."""
     if not len(complete):
-        raise InputError(f"data: no complete row: all {len(frame)} rows of {_source(config)} miss a used value")
+        raise InputError(f"data: no complete row: every row of {_source(config)} misses a used value")
     if config.data["limit"] is not None:
         complete = complete[: config.data["limit"]]
     sample = config.data["sample"]
@@ -273,7 +283,7 @@ def _parsed(name: str, cells: "pd.Series[str]", counts: NDArray[np.int64], facto
     decimal = cells.str.fullmatch(DECIMAL).to_numpy(bool)
     if decimal.all():
         numbers = np.array([float(cell) for cell in cells])
-        if (whole & (np.abs(numbers) > 2**53)).any():
+        if (whole & (np.abs(numbers) >= 2**53)).any():
             raise InputError(f"column {name!r} mixes decimals with integers beyond 2^53, which they cannot represent")
         return _finite(name, numbers)
     if not decimal.any():

@@ -14,7 +14,7 @@ from dit_dask.table import Rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SHORTEST, LONGEST = 1.5, 20.0  # seconds of work in a part: enough to hide overhead, little enough to lose
+SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a part: enough to hide overhead, little enough to lose
 PROBE_SECONDS, PROBE_RECORDS = 0.25, 12
 
 
@@ -65,7 +65,7 @@ def make(tests: Sequence[Test], rows: Rows, workers: int) -> list[TestPlan]:
     costs = [probe(test, rows) for test in tests]
     firsts = [first_rows(test, rows) for test in tests]
     total = sum(cost * first.sum() for cost, first in zip(costs, firsts, strict=True))
-    goal = min(LONGEST, max(SHORTEST, total / (16 * workers)))
+    goal = min(LONGEST, max(SHORTEST, total / (32 * workers)))
     return [TestPlan(cut(first, goal / cost), int(first.sum()), cost) for first, cost in zip(firsts, costs, strict=True)]
 
 
