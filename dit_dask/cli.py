@@ -102,6 +102,8 @@ def _audit(checked: "Config", options: argparse.Namespace) -> int:
 
     prepared = runner.prepare(checked)
     watcher = progress.observer(quiet=options.quiet)
+    if str(checked.cluster["address"]).startswith("tcp://"):
+        watcher.note("tcp:// is not encrypted: whoever reaches this scheduler can run code on it; prefer tls://")
     connect = partial(cluster.connect, checked.cluster, debug=options.debug)
     finished = runner.run(prepared, connect, cluster.workers(checked.cluster), watcher, fresh=getattr(options, "fresh", False))
     if options.json:
@@ -200,7 +202,8 @@ class Version(argparse.Action):
         """Print and leave."""
         from importlib.metadata import version
 
-        parser.exit(OK, f"dit {version('dit_dask')}\n")
+        _print(f"dit {version('dit_dask')}")
+        parser.exit(OK)
 
 
 def _parser() -> Parser:

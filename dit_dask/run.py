@@ -139,24 +139,26 @@ def _now() -> str:
 def _started(prepared: Prepared, workers: int, earlier: dict[str, Any] | None, watcher: Observer) -> dict[str, Any]:
     """Return the manifest of a run that goes on, or of a new one with a fresh plan."""
     versions = manifest.versions()
-    if earlier is not None and earlier.get("versions", {}).get("dit_dask") == versions["dit_dask"]:
+    if earlier is not None and earlier["plan"] and earlier["versions"]["dit_dask"] == versions["dit_dask"]:
         return earlier | {"config": _resolved(prepared)}
-    if earlier is not None:
+    if earlier is not None and earlier["plan"]:
         watcher.note("the folder holds a run of another version: starting over")
         prepared.folder.clear()
     rows = prepared.rows
     watcher.note(f"{rows.described()}; measuring {len(prepared.tests)} test{'s' if len(prepared.tests) > 1 else ''}")
-    plans = plan.make(prepared.tests, rows, workers)
-    return {
+    document: dict[str, Any] = {
         "status": "running",
         "config": _resolved(prepared),
         "input": {"read": rows.read, "dropped": rows.dropped, "used": rows.used, "digest": rows.digest()},
         "versions": versions,
         "seed": prepared.config.seed,
         "timings": {"started": _now()},
-        "plan": {test.id: one.document() for test, one in zip(prepared.tests, plans, strict=True)},
+        "plan": {},
         "parts": {},
     }
+    manifest.write(prepared.folder, document)  # also finds out whether the output can be written, before any work
+    plans = plan.make(prepared.tests, rows, workers)
+    return document | {"plan": {test.id: one.document() for test, one in zip(prepared.tests, plans, strict=True)}}
 
 
 def _resolved(prepared: Prepared) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def filesystem(location: Location, where: str) -> tuple[Any, str]:
 def reason(error: BaseException) -> str:
     """Say in a few words why storage refused, without headers, keys or traces."""
     if isinstance(error, FileNotFoundError):
-        return "not found"
+        return "the bucket does not exist" if "bucket" in str(error) else "not found"
     if isinstance(error, PermissionError):
         return "permission denied"
     text = str(error).strip().splitlines()

@@ -12,7 +12,9 @@ from dit_dask.sweep import build_tests
 from dit_dask.table import Rows
 
 
-def checked(schema: Mapping[str, Any], tests: Sequence[Mapping[str, Any]] = (), folder: str = ".", **more: Any) -> config.Config:
+def checked(
+    schema: Mapping[str, Any], tests: Sequence[Mapping[str, Any]] = (), folder: str = ".", **more: Any
+) -> config.Config:
     """A config document around a schema and tests."""
     document = {"version": 1, "data": {"source": "frame"}, "schema": schema, "tests": list(tests) or [{"sanitizer": "raw"}]}
     return config.check(document | more, folder)
@@ -33,9 +35,7 @@ def points(rows: Rows, schema: Mapping[str, Any], tests: Sequence[Mapping[str, A
     return build_tests(checked(schema, tests, seed=seed), rows, read)
 
 
-WORKED = pd.DataFrame(
-    {"age": [28, 36, 47, 53, 72], "gender": list("MMFMF"), "disease": ["Flu", "Flu", "Cancer", "Flu", "Flu"]}
-)
+WORKED = pd.DataFrame({"age": [28, 36, 47, 53, 72], "gender": list("MMFMF"), "disease": ["Flu", "Flu", "Cancer", "Flu", "Flu"]})
 WORKED_SCHEMA = {
     "quasi_identifiers": {"age": {"kind": "numeric"}, "gender": {"kind": "categorical"}},
     "sensitive": "disease",

@@ -23,7 +23,9 @@ def people(tmp_path: Path) -> Path:
     lines = ["age,town,job,illness"]
     for number in range(60):
         town = ("Lyon", "Nice", "Bonn", "Köln")[number * 7 % 4]
-        lines.append(f"{20 + number * 13 % 41},{town},{('cook', 'clerk')[number % 2]},{('flu', 'cold', 'gout')[number * 5 % 3]}")
+        lines.append(
+            f"{20 + number * 13 % 41},{town},{('cook', 'clerk')[number % 2]},{('flu', 'cold', 'gout')[number * 5 % 3]}"
+        )
     lines.append("33,?,cook,flu")
     (tmp_path / "people.csv").write_text("\n".join(lines) + "\n", "utf-8")
     (tmp_path / "town.csv").write_text("Lyon;France;*\nNice;France;*\nBonn;Germany;*\nKöln;Germany;*\n", "utf-8")

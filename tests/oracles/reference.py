@@ -191,9 +191,7 @@ def naive_bayes(root: Node, secrets: Secrets, attributes: Attributes, target: Re
     return [known.get(secret, 0.0) for secret in domain]
 
 
-def conditional_frequency(
-    root: Node, secrets: Secrets, attributes: Attributes, target: Record, domain: Secrets
-) -> list[float]:
+def conditional_frequency(root: Node, secrets: Secrets, attributes: Attributes, target: Record, domain: Secrets) -> list[float]:
     """Return the frequencies of the secrets in the last node that lies on the target's side of every split."""
     if root.attribute is not None:
         attribute, value, split = attributes[root.attribute], target[root.attribute], root.split

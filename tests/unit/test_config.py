@@ -52,8 +52,14 @@ def test_the_published_schema_is_up_to_date() -> None:
         ({"data": {"source": "s3://${BUCKET}/a.csv"}}, "is read only in storage_options"),
         ({"schema": {"quasi_identifiers": {}, "sensitive": "s"}}, "at least 1 name"),
         ({"schema": {"quasi_identifiers": {"x": {"kind": "text"}}, "sensitive": "s"}}, "known: categorical, numeric"),
-        ({"schema": {"quasi_identifiers": {"x": {"kind": "numeric", "hierarchy": "h"}}, "sensitive": "s"}}, "takes no hierarchy"),
-        ({"schema": {"quasi_identifiers": {"s": {"kind": "numeric"}}, "sensitive": "s"}}, "is also among the quasi_identifiers"),
+        (
+            {"schema": {"quasi_identifiers": {"x": {"kind": "numeric", "hierarchy": "h"}}, "sensitive": "s"}},
+            "takes no hierarchy",
+        ),
+        (
+            {"schema": {"quasi_identifiers": {"s": {"kind": "numeric"}}, "sensitive": "s"}},
+            "is also among the quasi_identifiers",
+        ),
         ({"tests": []}, "tests must be a list of at least 1"),
         ({"tests": {}}, "tests must be a list; got a mapping"),
         ({"cluster": {"kind": "cloud"}}, "cluster.kind: unknown 'cloud'"),
@@ -124,7 +130,9 @@ def test_a_missing_config_file_is_named(tmp_path: Path) -> None:
 
 
 def test_overrides_set_keys_at_any_depth(config_file: Path) -> None:
-    read = config.read(str(config_file), ["tests.0.sanitizer.k=7", "tests[1].distance=tv", "data.limit=20", "gates=['delta < 1']"])
+    read = config.read(
+        str(config_file), ["tests.0.sanitizer.k=7", "tests[1].distance=tv", "data.limit=20", "gates=['delta < 1']"]
+    )
     assert read.tests[0]["sanitizer"]["k"] == 7
     assert read.tests[1]["distance"] == "tv"
     assert read.data["limit"] == 20
@@ -147,7 +155,9 @@ def test_a_wrong_override_is_explained(config_file: Path, override: str, message
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(("value", "number"), [("inf", float("inf")), (".inf", float("inf")), ("1e-3", 0.001), (2, 2.0), (0.5, 0.5)])
+@pytest.mark.parametrize(
+    ("value", "number"), [("inf", float("inf")), (".inf", float("inf")), ("1e-3", 0.001), (2, 2.0), (0.5, 0.5)]
+)
 def test_numbers_are_read_also_where_yaml_leaves_text(value: Any, number: float) -> None:
     assert Number(above=0).check(value, "epsilon") == number
 
@@ -161,7 +171,10 @@ def test_what_is_no_positive_number_is_refused(value: Any) -> None:
 def test_secrets_never_survive_redaction() -> None:
     shown = redacted(
         {
-            "data": {"source": "https://user:pw@host/a.csv?sig=token", "storage_options": {"key": "K3Y", "client": {"p": "S3C"}}},
+            "data": {
+                "source": "https://user:pw@host/a.csv?sig=token",
+                "storage_options": {"key": "K3Y", "client": {"p": "S3C"}},
+            },
             "output": {"url": "s3://b", "storage_options": {"secret": "${NAME}", "list": ["x"]}},
         }
     )

@@ -1,0 +1,75 @@
+"""Results do not depend on how the work is cut or who does it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import dit_dask as dit
+from dit_dask import datasets
+from dit_dask import plan as planner
+from tests.cluster.runs import assert_same, rows, summary
+
+SCHEMA = {
+    "quasi_identifiers": {"age": {"kind": "numeric"}, "education": {"kind": "categorical"}, "sex": {"kind": "categorical"}},
+    "sensitive": "occupation",
+}
+TESTS = [
+    {"sanitizer": {"name": "mondrian", "k": [2, 6]}},
+    {"sanitizer": {"name": "mondrian", "l": 2}, "adversary": "conditional-frequency", "records": {"sample": 90, "seed": 2}},
+    {
+        "sanitizer": "raw",
+        "adversary": {"name": "sklearn.ensemble.RandomForestClassifier", "params": {"n_estimators": 2}},
+        "records": [0, 7, 250],
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return audited(tmp_path_factory.mktemp("one"))
+
+
+def audited(output: Path, client: Any = None) -> Path:
+    result = dit.audit(datasets.census(300), schema=SCHEMA, tests=TESTS, output=str(output), client=client, seed=11)
+    return Path(result.url)
+
+
+@pytest.mark.parametrize("records_per_part", [1, 7, 1000])
+def test_part_size_changes_no_row_and_no_figure(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records_per_part: int
+) -> None:
+    cut = planner.cut
+    monkeypatch.setattr(planner, "cut", lambda first, _: cut(first, records_per_part))
+    folder = audited(tmp_path)
+    parts = list((folder / "records" / "mondrian-k2").iterdir())
+    assert (len(parts) > 10) == (records_per_part < 10)
+    assert_same(undisturbed, folder)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_number_of_worker_processes_changes_no_row_and_no_figure(undisturbed: Path, tmp_path: Path, workers: int) -> None:
+    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        assert_same(undisturbed, audited(tmp_path, client))
+
+
+def test_one_plan_gives_the_same_bytes(undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = planner.cut
+    monkeypatch.setattr(planner, "cut", lambda first, _: cut(first, 40))
+    one, other = audited(tmp_path / "a"), audited(tmp_path / "b")
+    files = sorted(path.relative_to(one) for path in one.glob("records/*/*.parquet"))
+    assert len(files) > 10
+    assert all((one / name).read_bytes() == (other / name).read_bytes() for name in files)
+
+
+def test_each_audited_row_has_exactly_one_row_and_equal_rows_repeat_their_distance(undisturbed: Path) -> None:
+    people = datasets.census(300)
+    everyone = rows(undisturbed, "mondrian-k2")
+    assert everyone["record"].tolist() == list(range(300))
+    assert everyone["record"].dtype == np.int64
+    columns = ["age", "education", "sex", "occupation"]
+    assert everyone["multiplicity"].tolist() == people.groupby(columns)["age"].transform("size").tolist()
+    assert (everyone.join(people).groupby(columns)["distance"].nunique() == 1).all()
+    assert rows(undisturbed, [entry["test"] for entry in summary(undisturbed)][3])["record"].tolist() == [0, 7, 250]

@@ -1,0 +1,97 @@
+"""Interrupted and started again, a run does only what is missing."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.runs import DIT, assert_same, dit
+
+CONFIG = """\
+version: 1
+name: long
+data: {source: "dit://census", limit: 2500}
+schema:
+  quasi_identifiers:
+    age: {kind: numeric}
+    education: {kind: categorical, hierarchy: "dit://hierarchies/adult-education.csv"}
+    hours-per-week: {kind: numeric}
+    native-country: {kind: categorical, hierarchy: "dit://hierarchies/adult-native-country.csv"}
+  sensitive: occupation
+tests:
+  - sanitizer: {name: mondrian, k: [2, 3]}
+    engine: brute-force
+cluster: {workers: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("config") / "long.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture(scope="module")
+def undisturbed(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    done = dit("run", config, "--out", tmp_path_factory.mktemp("whole"))
+    assert done.returncode == 0, done.stderr
+    return Path(done.stdout.splitlines()[-1])
+
+
+def stopped(config: Path, output: Path, how: int) -> tuple[Path, int]:
+    """Start a run, stop it once it has written some parts, and return its folder and exit code."""
+    process = subprocess.Popen(
+        [*DIT, "run", str(config), "--out", str(output)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    deadline = time.monotonic() + 120
+    while len(list(output.glob("*/records/*/part-*.parquet"))) < 2:
+        assert process.poll() is None, "the run ended before it could be stopped"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(process.pid, how)
+    process.communicate(timeout=60)
+    (folder,) = output.iterdir()
+    return folder, process.returncode
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_resumes_with_the_same_result(config: Path, undisturbed: Path, tmp_path: Path, how: int) -> None:
+    folder, code = stopped(config, tmp_path, how)
+    assert code == (-9 if how == signal.SIGKILL else 2)
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("records/*/part-*.parquet")}
+    status = json.loads((folder / "manifest.json").read_text())["status"]
+    assert status == ("running" if how == signal.SIGKILL else "failed")
+    assert dit("gate", folder, "--fail-on", "delta > 9").returncode == 2
+    resumed = dit("run", config, "--out", tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"resuming: {len(before)} of" in resumed.stderr
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in before.items())
+    assert Path(resumed.stdout.splitlines()[-1]) == folder
+    assert_same(undisturbed, folder)
+
+
+def test_a_complete_run_is_not_run_again_and_fresh_starts_over(config: Path, undisturbed: Path) -> None:
+    files = {path: path.stat().st_mtime_ns for path in undisturbed.glob("records/*/*.parquet")}
+    again = dit("run", config, "--out", undisturbed.parent)
+    assert again.returncode == 0
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in files.items())
+    assert dit("run", config, "--out", undisturbed.parent, "--set", "gates=['delta <= 0']").returncode == 1
+
+
+def test_a_truncated_or_altered_part_is_found_and_redone(config: Path, undisturbed: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(undisturbed, tmp_path / undisturbed.name))
+    first, second = sorted(folder.glob("records/mondrian-k2*/part-*.parquet"))[:2]
+    first.write_bytes(first.read_bytes()[:-100])
+    content = bytearray(second.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    second.write_bytes(bytes(content))
+    assert dit("run", config, "--out", tmp_path).returncode == 0
+    assert first.read_bytes() == (undisturbed / first.relative_to(folder)).read_bytes()
+    assert second.read_bytes() == (undisturbed / second.relative_to(folder)).read_bytes()
+    assert_same(undisturbed, folder)

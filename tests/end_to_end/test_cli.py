@@ -1,0 +1,238 @@
+"""The command as a user runs it."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.cluster.runs import dit, rows
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One finished run of the shipped quickstart."""
+    from tests.conftest import ROOT
+
+    output = tmp_path_factory.mktemp("runs")
+    done = dit("run", ROOT / "configs" / "quickstart.yaml", "--out", output, "--set", "data.limit=200", "--workers", 1)
+    assert done.returncode == 0, done.stderr
+    return Path(done.stdout.splitlines()[-1])
+
+
+def test_demo_needs_nothing_and_ends_with_its_folder(tmp_path: Path) -> None:
+    done = dit("demo", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = Path(done.stdout.splitlines()[-1])
+    assert folder.parent == tmp_path
+    assert (folder / "report.html").is_file()
+    assert re.search(r"^mondrian-k5 +\d", done.stdout, re.MULTILINE)
+    assert "shows the cluster at work" in done.stderr
+    assert re.search(r"dit: [\d,]+ of [\d,]+ records", done.stderr)
+
+
+def test_a_run_folder_holds_what_the_contract_says(finished: Path) -> None:
+    names = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
+    assert names >= {"manifest.json", "summary.json", "measures.json", "distributions.parquet", "report.html"}
+    manifest = json.loads((finished / "manifest.json").read_text())
+    assert manifest["status"] == "complete"
+    assert manifest["input"] == {"read": 10_000, "dropped": 0, "used": 200, "digest": manifest["input"]["digest"]}
+    for entry in json.loads((finished / "summary.json").read_text()):
+        fields = "test parameters engine records distinct delta mean std quantiles share_over argmax_changed classes"
+        assert set(entry) >= {*fields.split(), "smallest_class", "claim_holds", "seconds"}
+        parts = manifest["parts"][entry["test"]]
+        assert sum(part["rows"] for part in parts) == entry["records"] == 200
+        assert [part["name"] for part in parts] == sorted(name for name in names if f"/{entry['test']}/" in name)
+        table = rows(finished, entry["test"])
+        assert table.columns.tolist() == ["record", "multiplicity", "distance", "predicted", "predicted_without"]
+        assert entry["delta"] == table["distance"].max()
+        assert entry["mean"] == pytest.approx(table["distance"].mean())
+        assert entry["argmax_changed"] == (table["predicted"] != table["predicted_without"]).mean()
+        drawn = pd.read_parquet(finished / "distributions.parquet").query("test == @entry['test']")
+        assert drawn["distance"].max() == entry["delta"]
+        assert drawn["cumulative"].iloc[-1] == 1
+
+
+def test_no_value_of_any_record_reaches_what_a_run_writes(people: Path, config_file: Path) -> None:
+    marked = people.read_text("utf-8")
+    for value in ("Lyon", "Nice", "Bonn", "Köln", "cook", "clerk", "flu", "cold", "gout"):
+        marked = marked.replace(value, f"{value}-zq")
+    people.write_text(marked, "utf-8")
+    tree = people.parent / "town.csv"
+    tree.write_text(re.sub(r"^(\w+);", r"\1-zq;", tree.read_text("utf-8"), flags=re.MULTILINE), "utf-8")
+    done = dit("run", config_file, "--out", people.parent / "runs")
+    assert done.returncode == 0, done.stderr
+    written = "".join(one.read_bytes().decode("latin-1") for one in (people.parent / "runs").rglob("*") if one.is_file())
+    assert "-zq" not in written + done.stdout + done.stderr
+
+
+def test_json_prints_the_summary_and_nothing_else(config_file: Path, tmp_path: Path) -> None:
+    done = dit("run", config_file, "--out", tmp_path / "runs", "--json", "--quiet")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    summary = json.loads(done.stdout)
+    assert [entry["test"] for entry in summary] == ["mondrian-k2", "mondrian-k5", "raw.conditional-frequency"]
+    assert summary[2]["claim_holds"] is None
+
+
+def test_gates_decide_the_exit_code(config_file: Path, finished: Path, tmp_path: Path) -> None:
+    breached = dit("run", config_file, "--out", tmp_path / "runs", "--quiet", "--set", "gates=['delta <= 0.001']")
+    assert breached.returncode == 1
+    assert "BREACHED  delta <= 0.001  mondrian-k2" in breached.stdout
+    folder = breached.stdout.splitlines()[-1]
+    assert "Breached." in (Path(folder) / "report.html").read_text()
+    assert dit("gate", folder).returncode == 1
+    assert dit("gate", folder, "--fail-on", "delta > 5").returncode == 0
+    assert dit("gate", finished, "--fail-on", "delta > 5", "--fail-on", "records == 200").returncode == 1
+    assert dit("gate", finished).returncode == 0
+
+
+def test_plan_runs_nothing(config_file: Path) -> None:
+    done = dit("plan", config_file)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^mondrian-k5 +brute-force +60 +\d+ +1 ", done.stdout, re.MULTILINE)
+    assert "60 rows" in done.stdout
+    assert "MB a worker" in done.stdout
+    assert not (config_file.parent / "runs").exists()
+    assert not Path("runs").exists()
+
+
+def test_report_is_rewritten_from_a_finished_run(finished: Path) -> None:
+    page = (finished / "report.html").read_text()
+    (finished / "report.html").unlink()
+    done = dit("report", finished)
+    assert done.returncode == 0
+    assert (finished / "report.html").read_text() == page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
+
+
+def test_compare_sets_two_runs_side_by_side(finished: Path, tmp_path: Path) -> None:
+    from tests.conftest import ROOT
+
+    other = dit(
+        "run",
+        ROOT / "configs" / "quickstart.yaml",
+        "--out",
+        tmp_path,
+        "--set",
+        "data.limit=300",
+        "--set",
+        "tests.0.sanitizer.k=[10,20]",
+    )
+    done = dit("compare", finished, other.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["mondrian-k10", "mondrian-k20", "mondrian-k2"]
+    assert "–" in lines[2]
+
+
+def test_data_says_where_a_table_is_or_why_not(tmp_path: Path) -> None:
+    (tmp_path / "adult.csv").write_text("age\n")
+    found = dit("data", "adult", DIT_DATA=str(tmp_path))
+    assert (found.returncode, found.stdout) == (0, f"{tmp_path / 'adult.csv'}\n")
+    unknown = dit("data", "adlut", DIT_DATA=str(tmp_path))
+    assert unknown.returncode == 2
+    assert unknown.stderr.count("\n") == 1
+    assert "adult" in unknown.stderr
+
+
+def test_version_and_help_are_at_hand() -> None:
+    assert re.fullmatch(r"dit \d+\.\d+\.\d+\n", dit("--version").stdout)
+    for command in ("demo", "run", "plan", "report", "gate", "compare", "data"):
+        shown = dit(command, "-h")
+        assert shown.returncode == 0
+        assert "example:" in shown.stdout
+
+
+def test_importing_the_package_is_light() -> None:
+    code = "import sys, dit_dask; print(sorted({'numba', 'pandas', 'distributed', 'sklearn', 'numpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+BAD_CONFIGS = {
+    "yaml": ("version: 1", "version: [", "not valid YAML"),
+    "unknown key": ("seed: 3", "sede: 3", "did you mean 'seed'?"),
+    "out of range": ("k: [2, 5]", "k: [2, 1]", "tests[0].sanitizer.k must be an integer >= 2; got 1"),
+    "wrong type": ("k: [2, 5]", "k: two", "tests[0].sanitizer.k must be an integer >= 2; got 'two'"),
+    "missing column": ("age: {kind: numeric}", "aeg: {kind: numeric}", "unknown 'aeg'; did you mean 'age'?"),
+    "text as number": ("job: {kind: categorical}", "job: {kind: numeric}", "column 'job' must be numbers or ISO dates"),
+    "sensitive twice": ("sensitive: illness", "sensitive: town", "'town' is also among the quasi_identifiers"),
+    "k above the table": ("k: [2, 5]", "k: 61", "at most the table's 60 rows; got 61"),
+    "no hierarchy file": ("hierarchy: town.csv", "hierarchy: nowhere.csv", "cannot read nowhere.csv: not found"),
+    "no data file": ("source: people.csv", "source: nobody.csv", "no file at nobody.csv"),
+    "no such protocol": ("source: people.csv", 'source: "ftpx://host/people.csv"', "ftpx"),
+    "wrong gate": ("seed: 3", "gates: [delta]", "gates[0] must be NAME OP NUMBER"),
+    "unwritable output": ("seed: 3", "output: /proc/nowhere/", "output: cannot write /proc/nowhere/"),
+    "missing variable": ("seed: 3", 'output: {url: "s3://b/", storage_options: {key: "${DIT_UNSET}"}}', "DIT_UNSET is not set"),
+    "bad classifier parameter": (
+        "adversary: conditional-frequency",
+        "adversary: {name: sklearn.linear_model.LogisticRegression, params: {C: -1}}",
+        "C",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CONFIGS)
+def test_bad_input_is_one_line_and_exit_code_2_and_leaves_no_finished_run(config_file: Path, case: str) -> None:
+    old, new, message = BAD_CONFIGS[case]
+    text = config_file.read_text()
+    assert old in text
+    config_file.write_text(text.replace(old, new))
+    failed = dit("run", config_file, "--out" if case not in ("unwritable output", "missing variable") else "--quiet",
+                 *([config_file.parent / "runs", "--quiet"] if case not in ("unwritable output", "missing variable") else []), timeout=60)  # fmt: skip
+    assert failed.returncode == 2, failed.stderr
+    assert failed.stdout == ""
+    assert failed.stderr.count("\n") == 1, failed.stderr
+    assert message in failed.stderr
+    for manifest in config_file.parent.glob("runs/*/manifest.json"):
+        assert json.loads(manifest.read_text())["status"] != "complete"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "people.csv is empty"),
+        ("age,town,job,illness\n", "has no rows"),
+        ("age,town,job,illness\n1,Lyon,cook,flu\n2,Nice,cook,flu\n", "is constant"),
+        ("age,town,job,illness\n1,Lyon,cook,flu\n2,Atlantis,cook,cold\n", "has no leaf for the value 'Atlantis'"),
+        ("age,town,job,illness\n1,Lyon,cook\n2,Nice,cook,flu\n", "line 2: expected 4 cells; got 3"),
+    ],
+)
+def test_a_bad_table_is_one_line_and_exit_code_2(people: Path, config_file: Path, content: str, message: str) -> None:
+    people.write_text(content, "utf-8")
+    failed = dit("run", config_file, "--out", people.parent / "runs", "--quiet")
+    assert failed.returncode == 2
+    assert failed.stderr.count("\n") == 1
+    assert message in failed.stderr
+    assert not (people.parent / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "the following arguments are required: COMMAND"),
+        (("rnu",), "invalid choice: 'rnu'"),
+        (("run",), "required: CONFIG"),
+        (("run", "x.yaml", "--workers", "0"), "must be an integer >= 1; got '0'"),
+        (("run", "x.yaml", "--cluster", "http://host"), "must be local, tcp://HOST:PORT or tls://HOST:PORT"),
+        (("run", "no-such-file.yaml"), "No such file"),
+        (("gate", "no-such-run", "--fail-on", "delta > 1"), "is not a run folder"),
+        (("report", "no-such-run"), "is not a run folder"),
+        (("compare", "no-such-run", "other"), "is not a run folder"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
+    failed = dit(*arguments)
+    assert failed.returncode == 2
+    assert failed.stdout == ""
+    assert failed.stderr.count("\n") == 1, failed.stderr
+    assert message in failed.stderr
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(config_file: Path) -> None:
+    failed = dit("run", config_file, "--out", config_file.parent / "runs", "--quiet", "--cluster", "tcp://127.0.0.1:9")
+    assert failed.returncode == 2
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in failed.stderr

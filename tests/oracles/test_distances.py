@@ -1,0 +1,125 @@
+"""Every distance against scipy or a hand-made formula."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.spatial.distance import jensenshannon
+from scipy.stats import entropy, wasserstein_distance
+
+from dit_dask.distances import SIMPLE, Wasserstein
+from dit_dask.errors import InputError
+from tests.audits import loaded, points
+
+belief = st.lists(st.integers(0, 20), min_size=2, max_size=6).filter(any).map(lambda counts: np.array(counts) / sum(counts))
+pairs = st.integers(2, 6).flatmap(
+    lambda n: st.tuples(*(st.lists(st.integers(0, 20), min_size=n, max_size=n).filter(any) for _ in "pq"))
+)
+
+
+def normal(counts: list[int]) -> np.ndarray:
+    return np.array(counts, float)[None, :] / sum(counts)
+
+
+@given(pairs)
+def test_sums_divergences_and_ratios_agree_with_scipy(pair: tuple[list[int], list[int]]) -> None:
+    p, q = normal(pair[0]), normal(pair[1])
+    got = {name: float(distance(p, q)[0]) for name, distance in SIMPLE.items()}
+    total = np.abs(p - q).sum()
+    assert got["emd"] == pytest.approx(total, abs=1e-15)
+    assert got["tv"] == pytest.approx(total / 2, abs=1e-15)
+    assert got["emd-v1"] == pytest.approx(total / 4, abs=1e-15)
+    assert got["kl"] == pytest.approx(entropy(p[0], q[0]), abs=1e-12)
+    assert got["js"] == pytest.approx(jensenshannon(p[0], q[0]) ** 2 if total else 0.0, abs=1e-12)
+    assert got["hellinger"] == pytest.approx(math.sqrt(max(0.0, 1 - np.sqrt(p * q).sum())), abs=1e-7)
+    both = (p[0] > 0) | (q[0] > 0)
+    with np.errstate(divide="ignore"):
+        assert got["max-ratio"] == pytest.approx(np.abs(np.log(p[0][both]) - np.log(q[0][both])).max(), abs=1e-12)
+    assert not any(math.isnan(value) for value in got.values())
+
+
+@given(pairs)
+def test_symmetric_distances_are_symmetric_and_zero_only_between_equals(pair: tuple[list[int], list[int]]) -> None:
+    p, q = normal(pair[0]), normal(pair[1])
+    for name in ("emd", "tv", "emd-v1", "js", "hellinger", "max-ratio"):
+        assert SIMPLE[name](p, q)[0] == pytest.approx(SIMPLE[name](q, p)[0], abs=1e-15)
+        assert SIMPLE[name](p, p)[0] == 0
+        assert (SIMPLE[name](p, q)[0] > 0) == (not np.array_equal(p, q))
+
+
+def test_mass_that_the_other_side_denies_is_infinite_never_nan() -> None:
+    p, q = np.array([[1.0, 0.0, 0.0]]), np.array([[0.5, 0.5, 0.0]])
+    assert SIMPLE["kl"](q, p)[0] == math.inf
+    assert SIMPLE["max-ratio"](p, q)[0] == math.inf
+    assert SIMPLE["kl"](p, q)[0] == pytest.approx(math.log(2))
+
+
+@settings(max_examples=50, deadline=None)
+@given(pairs)
+def test_wasserstein_on_a_line_is_scipys(pair: tuple[list[int], list[int]]) -> None:
+    p, q = normal(pair[0]), normal(pair[1])
+    places = np.array([0.0, 1.0, 1.5, 4.0, 9.0, 9.5])[: p.shape[1]]
+    cost = np.abs(places[:, None] - places)
+    assert Wasserstein(cost)(p, q)[0] == pytest.approx(wasserstein_distance(places, places, p[0], q[0]), abs=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(pairs, st.integers(0, 2**32 - 1))
+def test_wasserstein_on_any_ground_is_the_linear_program(pair: tuple[list[int], list[int]], seed: int) -> None:
+    p, q = normal(pair[0]), normal(pair[1])
+    n = p.shape[1]
+    cost = np.random.default_rng(seed).random((n, n))
+    cost = np.triu(cost, 1) + np.triu(cost, 1).T
+    rows, columns = np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))
+    best = linprog(cost.ravel(), A_eq=np.vstack([rows, columns])[:-1], b_eq=np.concatenate([p[0], q[0]])[:-1])
+    assert Wasserstein(cost)(p, q)[0] == pytest.approx(best.fun, abs=1e-9)
+
+
+FRAME = pd.DataFrame({"x": [1, 2, 3, 4], "s": ["flu", "cold", "gout", "flu"]})
+SCHEMA = {"quasi_identifiers": {"x": {"kind": "numeric"}}, "sensitive": "s"}
+
+
+def ground(name: str, schema: dict = SCHEMA, frame: pd.DataFrame = FRAME) -> np.ndarray:
+    rows = loaded(frame, schema)
+    (point,) = points(rows, schema, [{"sanitizer": "raw", "distance": {"name": "wasserstein", "ground": name}}])
+    return point.procedure.distance.cost
+
+
+def test_ordered_ground_uses_numbers_where_all_values_are_numbers_and_positions_elsewhere() -> None:
+    np.testing.assert_array_equal(ground("ordered"), [[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+    numbers = FRAME.assign(s=["1", "10", "4", "1"])
+    np.testing.assert_array_equal(ground("ordered", frame=numbers), [[0, 3, 9], [3, 0, 6], [9, 6, 0]])
+
+
+def test_hierarchy_ground_is_the_path_length(tmp_path: Path) -> None:
+    tree = tmp_path / "s.csv"
+    tree.write_text("flu;virus;*\ncold;virus;*\ngout;*\n")
+    schema = {**SCHEMA, "sensitive": {"name": "s", "hierarchy": str(tree)}}
+    np.testing.assert_array_equal(ground("hierarchy", schema), [[0, 2, 3], [2, 0, 3], [3, 3, 0]])
+    with pytest.raises(InputError, match=r"needs schema.sensitive.hierarchy"):
+        ground("hierarchy")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (",flu,cold,gout\nflu,0,1,2\ncold,1,0,2\ngout,2,2,0\n", ""),
+        (",flu,cold\nflu,0,1\ncold,1,0\n", "must name each of the 3 sensitive values"),
+        (",flu,cold,gout\nflu,0,1,2\ncold,9,0,2\ngout,2,2,0\n", "must be symmetric"),
+        (",flu,cold,gout\nflu,0,x,2\ncold,x,0,2\ngout,2,2,0\n", "must hold numbers"),
+        (",flu,cold,gout\nflu,0,1\ncold,1,0\ngout,2,2\n", "square matrix"),
+    ],
+)
+def test_a_ground_matrix_comes_from_a_labelled_file(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "ground.csv"
+    path.write_text(text)
+    if message:
+        with pytest.raises(InputError, match=message):
+            ground(str(path))
+    else:
+        np.testing.assert_array_equal(ground(str(path)), [[0, 1, 2], [1, 0, 2], [2, 2, 0]])  # order: cold, flu, gout
