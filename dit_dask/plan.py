@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.engines import ENGINES
+from dit_dask.errors import InputError
 from dit_dask.sweep import Test
 from dit_dask.table import Rows
 
@@ -47,9 +48,14 @@ class TestPlan:
         }
 
 
-def restore(document: Mapping[str, Any]) -> TestPlan:
+def document(tests: Sequence[Test], plans: Sequence[TestPlan]) -> dict[str, Any]:
+    """The plans of all tests as the manifest keeps them."""
+    return {test.id: one.document() for test, one in zip(tests, plans, strict=True)}
+
+
+def restore(kept: Mapping[str, Any]) -> TestPlan:
     """Read a plan back from a manifest."""
-    return TestPlan(np.array(document["boundaries"]), document["distinct"], document["seconds_per_record"])
+    return TestPlan(np.array(kept["boundaries"]), kept["distinct"], kept["seconds_per_record"])
 
 
 def first_rows(test: Test, rows: Rows) -> "NDArray[np.bool_]":
@@ -73,7 +79,11 @@ def probe(test: Test, rows: Rows) -> float:
     """Measure the seconds a record takes, on a few of them; the first call may compile and does not count."""
     records = np.unique(rows.index[test.audited])
     engine = ENGINES[test.engine]
-    engine(rows.table, records[:1], test.procedure)
+    try:
+        engine(rows.table, records[:1], test.procedure)
+    except Exception as error:
+        line = (str(error).strip().splitlines() or [""])[0]
+        raise InputError(f"the test {test.id} cannot run: {type(error).__name__}: {line}") from error
     spent, done = 0.0, 0
     while done < PROBE_RECORDS and spent < PROBE_SECONDS:
         start = time.perf_counter()

@@ -78,44 +78,50 @@ def _absolute(location: Location) -> Location:
 
 def run(prepared: Prepared, connect: Connect, workers: int, watcher: Observer, *, fresh: bool = False) -> Finished:
     """Do what is missing of a run and write its folder."""
-    clock = Clock()
     folder = prepared.folder
     if fresh:
         folder.clear()
-    document = _started(prepared, workers, manifest.read(folder), watcher)
-    plans = [plan.restore(document["plan"][test.id]) for test in prepared.tests]
-    ledgers = [graph.Ledger(*pair, one) for pair, one in zip(((t, prepared.rows) for t in prepared.tests), plans, strict=True)]
-    for ledger in ledgers:
-        ledger.restore(folder, folder.names(f"records/{ledger.test.id}"))
-    kept = sum(len(ledger.written) for ledger in ledgers)
-    if kept:
-        watcher.note(f"resuming: {kept} of {sum(one.parts for one in plans)} parts are there already")
-    if document["status"] == "complete" and _unchanged(document, ledgers):
-        _, summary = manifest.complete(folder)
-        return _publish(prepared, document, summary)
-    document |= {"status": "running"}
-    manifest.write(folder, document)
-    clock.lap("plan")
+    document = _opened(prepared, watcher)
     try:
-        with connect() as client:
-            if client.dashboard_link:
-                watcher.note(f"{client.dashboard_link} shows the cluster at work")
-            clock.lap("cluster")
-            outcomes = graph.execute(client, graph.Study(prepared.rows, prepared.tests), folder, ledgers, watcher)
-        clock.lap("work")
-        for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
-            watcher.note(f"an adversary raised {note} while training")
-        summary = [_entry(ledger, outcome) for ledger, outcome in zip(ledgers, outcomes, strict=True)]
-        _write_distributions(folder, ledgers, outcomes)
-        manifest.write_json(folder, "summary.json", summary)
-        manifest.write_json(folder, "measures.json", [])
-        document |= {"parts": {ledger.test.id: _parts(ledger) for ledger in ledgers}}
-        document["timings"] |= {"finished": _now(), "seconds": clock.laps, "resumed_parts": kept}
-        return _publish(prepared, document, summary)
+        return _completed(prepared, document, connect, workers, watcher)
     except BaseException as error:
         text = str(error) if isinstance(error, DitError) else type(error).__name__
         _mark_failed(folder, document, text)
         raise
+
+
+def _completed(prepared: Prepared, document: dict[str, Any], connect: Connect, workers: int, watcher: Observer) -> Finished:
+    """Take over what is there, compute the rest, and publish."""
+    clock, folder = Clock(), prepared.folder
+    if not document["plan"]:
+        document["plan"] = plan.document(prepared.tests, plan.make(prepared.tests, prepared.rows, workers))
+    ledgers = [graph.Ledger(test, prepared.rows, plan.restore(document["plan"][test.id])) for test in prepared.tests]
+    for ledger in ledgers:
+        ledger.restore(folder, folder.names(f"records/{ledger.test.id}"))
+    kept = sum(len(ledger.written) for ledger in ledgers)
+    if kept:
+        watcher.note(f"resuming: {kept} of {sum(ledger.plan.parts for ledger in ledgers)} parts are there already")
+    if document["status"] == "complete" and _unchanged(document, ledgers):
+        return _publish(prepared, document, manifest.complete(folder)[1])
+    document["status"] = "running"
+    document.pop("error", None)
+    manifest.write(folder, document)
+    clock.lap("plan")
+    with connect() as client:
+        if client.dashboard_link:
+            watcher.note(f"{client.dashboard_link} shows the cluster at work")
+        clock.lap("cluster")
+        outcomes = graph.execute(client, graph.Study(prepared.rows, prepared.tests), folder, ledgers, watcher)
+    clock.lap("work")
+    for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
+        watcher.note(f"an adversary raised {note} while training")
+    summary = [_entry(ledger, outcome) for ledger, outcome in zip(ledgers, outcomes, strict=True)]
+    _write_distributions(folder, ledgers, outcomes)
+    manifest.write_json(folder, "summary.json", summary)
+    manifest.write_json(folder, "measures.json", [])
+    document["parts"] = {ledger.test.id: _parts(ledger) for ledger in ledgers}
+    document["timings"] |= {"finished": _now(), "seconds": clock.laps, "resumed_parts": kept}
+    return _publish(prepared, document, summary)
 
 
 class Clock:
@@ -136,17 +142,18 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _started(prepared: Prepared, workers: int, earlier: dict[str, Any] | None, watcher: Observer) -> dict[str, Any]:
-    """Return the manifest of a run that goes on, or of a new one with a fresh plan."""
-    versions = manifest.versions()
-    if earlier is not None and earlier["plan"] and earlier["versions"]["dit_dask"] == versions["dit_dask"]:
+def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
+    """Return the manifest of a run that goes on, or of a new one; it has no plan yet."""
+    versions, rows = manifest.versions(), prepared.rows
+    earlier = manifest.read(prepared.folder)
+    if earlier is not None and earlier["versions"]["dit_dask"] == versions["dit_dask"]:
         return earlier | {"config": _resolved(prepared)}
-    if earlier is not None and earlier["plan"]:
+    if earlier is not None:
         watcher.note("the folder holds a run of another version: starting over")
         prepared.folder.clear()
-    rows = prepared.rows
-    watcher.note(f"{rows.described()}; measuring {len(prepared.tests)} test{'s' if len(prepared.tests) > 1 else ''}")
-    document: dict[str, Any] = {
+    many = f"{len(prepared.tests)} tests" if len(prepared.tests) > 1 else "1 test"
+    watcher.note(f"{rows.described()}; measuring {many}")
+    document = {
         "status": "running",
         "config": _resolved(prepared),
         "input": {"read": rows.read, "dropped": rows.dropped, "used": rows.used, "digest": rows.digest()},
@@ -156,9 +163,8 @@ def _started(prepared: Prepared, workers: int, earlier: dict[str, Any] | None, w
         "plan": {},
         "parts": {},
     }
-    manifest.write(prepared.folder, document)  # also finds out whether the output can be written, before any work
-    plans = plan.make(prepared.tests, rows, workers)
-    return document | {"plan": {test.id: one.document() for test, one in zip(prepared.tests, plans, strict=True)}}
+    manifest.write(prepared.folder, document)  # also finds out, before any work, whether the output can be written
+    return document
 
 
 def _resolved(prepared: Prepared) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def test_a_flat_hierarchy_may_hold_a_value_named_like_a_root() -> None:
     ],
 )
 def test_a_wrong_hierarchy_is_named(text: str, named: str) -> None:
-    with pytest.raises(InputError, match="towns.csv") as caught:
+    with pytest.raises(InputError, match=r"towns\.csv") as caught:
         parse(text, "towns.csv")
     assert named in str(caught.value)
     assert "\n" not in str(caught.value)

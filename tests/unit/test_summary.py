@@ -1,5 +1,6 @@
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def test_statistics_are_numpys_over_rows(values: list[float]) -> None:
 @given(distances, st.lists(st.integers(1, 59), max_size=5))
 def test_merging_in_any_cut_and_order_changes_no_bit(values: list[float], cuts: list[int]) -> None:
     edges = sorted({0, len(values), *(cut for cut in cuts if cut < len(values))})
-    pieces = [distribution(values[a:b], 1) for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [distribution(values[a:b], 1) for a, b in pairwise(edges)]
     whole = merge(pieces[::-1])
     once = distribution(values, len(pieces))
     assert json.dumps(describe(whole)) == json.dumps(describe(once))
