@@ -1,0 +1,25 @@
+"""Every notebook runs from top to bottom."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.conftest import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the notebook machinery, not ours
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebook_runs(path: Path, tmp_path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(notebook, timeout=180, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [kind for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs for kind in out.get("data", {})]
+    assert "image/svg+xml" in shown
+    assert "text/html" in shown
+
+
+def test_there_is_a_notebook() -> None:
+    assert NOTEBOOKS
