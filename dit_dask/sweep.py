@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,7 +151,7 @@ def _procedure(point: Mapping[str, Any], context: Context) -> Procedure:
 def _audited(records: Any, used: int, where: str) -> "NDArray[np.int64]":
     """Return the ascending positions of the rows to test."""
     if records == "all":
-        return np.arange(used)
+        return _everyone(used)
     if isinstance(records, Mapping):
         if records["sample"] > used:
             raise InputError(f"{where}.records.sample must be at most the {used} used rows; got {records['sample']}")
@@ -162,6 +163,12 @@ def _audited(records: Any, used: int, where: str) -> "NDArray[np.int64]":
     if positions[-1] >= used:
         raise InputError(f"{where}.records must be positions below the {used} used rows; got {positions[-1]}")
     return positions
+
+
+@lru_cache(maxsize=2)
+def _everyone(used: int) -> "NDArray[np.int64]":
+    """One array for all tests of a sweep: it travels to the workers once."""
+    return np.arange(used)
 
 
 def _without_none(value: Any) -> Any:

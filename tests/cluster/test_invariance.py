@@ -11,6 +11,7 @@ import dit_dask as dit
 from dit_dask import datasets
 from dit_dask import plan as planner
 from tests.cluster.runs import assert_same, rows, summary
+from tests.cluster.runs import dit as dit_command
 
 SCHEMA = {
     "quasi_identifiers": {"age": {"kind": "numeric"}, "education": {"kind": "categorical"}, "sex": {"kind": "categorical"}},
@@ -73,3 +74,12 @@ def test_each_audited_row_has_exactly_one_row_and_equal_rows_repeat_their_distan
     assert everyone["multiplicity"].tolist() == people.groupby(columns)["age"].transform("size").tolist()
     assert (everyone.join(people).groupby(columns)["distance"].nunique() == 1).all()
     assert rows(undisturbed, [entry["test"] for entry in summary(undisturbed)][3])["record"].tolist() == [0, 7, 250]
+
+
+def test_a_cluster_that_already_runs_can_be_used_by_its_address(config_file: Path, tmp_path: Path) -> None:
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        there = dit_command("run", config_file, "--out", tmp_path / "there", "--cluster", cluster.scheduler_address)
+    here = dit_command("run", config_file, "--out", tmp_path / "here")
+    assert there.returncode == here.returncode == 0, there.stderr
+    assert "not encrypted" in there.stderr
+    assert_same(Path(there.stdout.splitlines()[-1]), Path(here.stdout.splitlines()[-1]))
