@@ -13,8 +13,16 @@ DATA = Path(os.environ.get("DIT_DATA") or ROOT.parent / "shared" / "data")
 def data_folder() -> Path:
     """The folder of real tables; a missing folder is a skip, a missing file inside it is not."""
     if not DATA.is_dir():
-        pytest.skip(f"no real data: {DATA.name} is not there (set DIT_DATA)")
+        pytest.skip("no real data: set DIT_DATA")
     return DATA
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where the data is, a test that skipped for want of it is a failure."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = [] if reporter is None else reporter.stats.get("skipped", [])
+    if DATA.is_dir() and any("no real data" in str(report.longrepr) for report in skipped):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture
