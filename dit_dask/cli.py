@@ -134,7 +134,7 @@ def plan(options: argparse.Namespace) -> int:
     plans = planner.make(prepared.tests, prepared.rows, workers)
     lines = [["test", "engine", "rows", "distinct", "tasks", "engine s"]]
     for test, one in zip(prepared.tests, plans, strict=True):
-        counts = (len(test.audited), one.distinct, one.parts)
+        counts = (len(test.audited), one.distinct, one.tasks)
         lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{one.seconds:.1f}"])
     _print(report.columns(lines))
     seconds, peak = sum(one.seconds for one in plans), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

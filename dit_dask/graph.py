@@ -19,7 +19,7 @@ from dit_dask.sanitizers.claims import Recheck, recheck
 from dit_dask.store import Folder
 from dit_dask.summary import Distribution, describe, merge, points
 from dit_dask.sweep import Test
-from dit_dask.table import Rows
+from dit_dask.table import Rows, Table
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -101,12 +101,16 @@ class Ledger:
                 self.written[part] = found[0]
                 self.learn(self._record[rows], found[1])
 
-    def chunks(self) -> Iterator["NDArray[np.int64]"]:
-        """Yield the unknown records, those that appear first in the same part together."""
+    def chunks(self, table: Table) -> list["NDArray[np.int64]"]:
+        """Cut the unknown records as the engine likes, else by the part in which they first appear."""
         unknown = ~self._known[self._owned]
         records, owner = self._owned[unknown], self._owner[unknown]  # owner ascends with the rows
-        starts = np.flatnonzero(np.diff(owner, prepend=-1))
-        yield from np.split(records, starts[1:]) if len(records) else ()
+        if not len(records):
+            return []
+        engine = ENGINES[self.test.engine]
+        if engine.chunks is not None:
+            return engine.chunks(table, records, self.test.procedure, self.plan.tasks)
+        return np.split(records, np.flatnonzero(np.diff(owner)) + 1)
 
     def ready(self) -> list[int]:
         """The parts that could be written and are not."""
@@ -152,7 +156,7 @@ def execute(client: "Client", study: Study, folder: Folder, ledgers: Sequence[Le
             yield future
 
     for test, ledger in enumerate(ledgers):
-        for number, records in enumerate(ledger.chunks()):
+        for number, records in enumerate(ledger.chunks(study.rows.table)):
             key = f"influence-{ledger.test.id}-{number:05d}-{session}"
             future = client.submit(influence_of, shared, test, records, key=key, retries=RETRIES, pure=False)
             work[future] = ("influence", test, records)
@@ -211,7 +215,7 @@ def _result(future: "Future", what: str) -> Any:
 def influence_of(study: Study, test: int, records: "NDArray[np.int64]") -> tuple[Influence, float]:
     """On a worker: test some records; also return the engine seconds."""
     chosen = study.tests[test]
-    engine = ENGINES[chosen.engine]
+    engine = ENGINES[chosen.engine].influence
     if test not in study.warm:
         engine(study.rows.table, records[:1], chosen.procedure)
         study.warm.add(test)

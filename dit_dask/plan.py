@@ -15,19 +15,29 @@ from dit_dask.table import Rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a part: enough to hide overhead, little enough to lose
-PROBE_SECONDS, PROBE_RECORDS = 0.25, 12
+SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a task: enough to hide overhead, little enough to lose
+PROBE_SECONDS = 0.25
+MOST_ROWS = 250_000  # of a part
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of engine time: once for every task, and for each distinct record."""
+
+    task: float
+    record: float
 
 
 @dataclass(frozen=True, eq=False)
 class TestPlan:
-    """One test's cut: part p holds the audited rows boundaries[p] to boundaries[p + 1]."""
+    """One test's cut: part p holds the audited rows boundaries[p] to boundaries[p + 1]; `tasks` compute them."""
 
     __test__ = False
 
     boundaries: "NDArray[np.int64]"
+    tasks: int
     distinct: int
-    seconds_per_record: float
+    cost: Cost
 
     @property
     def parts(self) -> int:
@@ -37,14 +47,15 @@ class TestPlan:
     @property
     def seconds(self) -> float:
         """Estimated engine time of the whole test on one core."""
-        return self.distinct * self.seconds_per_record
+        return self.tasks * self.cost.task + self.distinct * self.cost.record
 
     def document(self) -> dict[str, Any]:
         """The plan as the manifest keeps it."""
         return {
             "boundaries": self.boundaries.tolist(),
+            "tasks": self.tasks,
             "distinct": self.distinct,
-            "seconds_per_record": self.seconds_per_record,
+            "seconds": {"task": self.cost.task, "record": self.cost.record},
         }
 
 
@@ -55,7 +66,7 @@ def document(tests: Sequence[Test], plans: Sequence[TestPlan]) -> dict[str, Any]
 
 def restore(kept: Mapping[str, Any]) -> TestPlan:
     """Read a plan back from a manifest."""
-    return TestPlan(np.array(kept["boundaries"]), kept["distinct"], kept["seconds_per_record"])
+    return TestPlan(np.array(kept["boundaries"]), kept["tasks"], kept["distinct"], Cost(**kept["seconds"]))
 
 
 def first_rows(test: Test, rows: Rows) -> "NDArray[np.bool_]":
@@ -67,30 +78,45 @@ def first_rows(test: Test, rows: Rows) -> "NDArray[np.bool_]":
 
 
 def make(tests: Sequence[Test], rows: Rows, workers: int) -> list[TestPlan]:
-    """Probe every test and cut it into parts of about equal work."""
+    """Probe every test and cut it into tasks and parts of about equal work."""
     costs = [probe(test, rows) for test in tests]
     firsts = [first_rows(test, rows) for test in tests]
-    total = sum(cost * first.sum() for cost, first in zip(costs, firsts, strict=True))
+    total = sum(cost.record * first.sum() for cost, first in zip(costs, firsts, strict=True))
     goal = min(LONGEST, max(SHORTEST, total / (32 * workers)))
-    return [TestPlan(cut(first, goal / cost), int(first.sum()), cost) for first, cost in zip(firsts, costs, strict=True)]
+    plans = []
+    for test, first, cost in zip(tests, firsts, costs, strict=True):
+        distinct = int(first.sum())
+        if ENGINES[test.engine].chunks is None:
+            boundaries = cut(first, goal / max(cost.record, 1e-9))
+            tasks = len(boundaries) - 1
+        else:  # every task has the engine's fixed cost, so a test is cut only where that pays
+            boundaries = cut(first, distinct * min(1.0, MOST_ROWS / len(first)))
+            tasks = min(4 * workers, max(1, int(distinct * cost.record / max(goal, cost.task))))
+        plans.append(TestPlan(boundaries, tasks, distinct, cost))
+    return plans
 
 
-def probe(test: Test, rows: Rows) -> float:
-    """Measure the seconds a record takes, on a few of them; the first call may compile and does not count."""
+def probe(test: Test, rows: Rows) -> Cost:
+    """Measure one record, then a few more; the very first call may compile and does not count."""
     records = np.unique(rows.index[test.audited])
-    engine = ENGINES[test.engine]
+    engine = ENGINES[test.engine].influence
+
+    def seconds(count: int) -> float:
+        start = time.perf_counter()
+        engine(rows.table, records[np.arange(count) * len(records) // count], test.procedure)
+        return time.perf_counter() - start
+
     try:
-        engine(rows.table, records[:1], test.procedure)
+        seconds(1)
     except Exception as error:
         line = (str(error).strip().splitlines() or [""])[0]
         raise InputError(f"the test {test.id} cannot run: {type(error).__name__}: {line}") from error
-    spent, done = 0.0, 0
-    while done < PROBE_RECORDS and spent < PROBE_SECONDS:
-        start = time.perf_counter()
-        engine(rows.table, records[done * len(records) // PROBE_RECORDS :][:1], test.procedure)
-        spent += time.perf_counter() - start
-        done += 1
-    return spent / done
+    one, count, several = seconds(1), 1, 0.0
+    while count < len(records) and several < PROBE_SECONDS + one:
+        count = min(4 * count, len(records))
+        several = seconds(count)
+    each = max(0.0, several - one) / (count - 1) if count > 1 else one
+    return Cost(max(0.0, one - each), each)
 
 
 def cut(first: "NDArray[np.bool_]", records_per_part: float) -> "NDArray[np.int64]":

@@ -129,10 +129,9 @@ def build_tests(config: Config, rows: Rows, read: Callable[[str, str], str]) -> 
             return read(path, f"{where}.distance.ground")
 
         context = Context(rows.table.schema, rows.used, config.seed, identity, where, reader)
-        engine, why = choose(parameters["engine"])
-        tests.append(
-            Test(identity, parameters, _procedure(point, context), engine, why, _audited(point["records"], rows.used, where))
-        )
+        procedure = _procedure(point, context)
+        engine, why = choose(parameters["engine"], procedure, where)
+        tests.append(Test(identity, parameters, procedure, engine, why, _audited(point["records"], rows.used, where)))
     return tests
 
 

@@ -59,6 +59,11 @@ def influence(table: Table, records: "NDArray[np.int64]", procedure: Procedure) 
     return compare(with_record, without, procedure.distance, tuple(notes))
 
 
+def applies(_procedure: Procedure) -> str | None:
+    """Every combination."""
+    return None
+
+
 def compare(
     with_record: "NDArray[np.float64]", without: "NDArray[np.float64]", distance: Distance, notes: tuple[str, ...] = ()
 ) -> Influence:
