@@ -1,11 +1,12 @@
 """All leave-one-outs of a Mondrian tree in one descent (docs/exact-engine.md).
 
-Work waits on an explicit stack, tasks[T, 8 + 2 d]: kind, node, begin, stop, attribute, split, following, removed; and a state.
-    DESCEND  targets[begin:stop] are to be evaluated inside a node that was built from all records
-    BRANCH   they split the node in another way than it is split: grow that tree, then descend in it
-    REBUILD  the one target changes what the node inherits or is alone in how it splits it: grow the node from the state, without
-             the target if it is one of its records (removed >= 0)
-    DROP     forget the trees grown since `order` and `nodes` ended at begin and stop
+Work waits on an explicit stack, tasks[T, 9 + 2 d]: kind, node, begin, alike, stop, attribute, split, following, owner; and a state.
+    DESCEND  evaluate targets[begin:stop] inside a node that was built from all records; if it has an owner, its one target, it inherits the state
+    BRANCH   those targets split the node in another way than it is split: grow that tree and descend in it
+    OWN      waits below its BRANCH: a target that splits like the branch, but leaves bounds of its own to the children
+    DROP     waits below these: forget the trees grown since
+    REBUILD  grow the node from the state for one target: without the owner, if there is one
+    COMPARE  the node holds the same records but inherits the state: rebuild what that changes, for one target
 Doing a task adds to a target's coverage the classes that the node has without the target, and takes away those it has with it.
 Trees other than the base tree are grown behind it in `order` and `nodes`; tops[3] says where both end and how many tasks wait.
 
@@ -19,12 +20,13 @@ from dit_dask.kernels.exact_outcomes import (
     ABOVE, ABOVE_NEXT, ABOVE_NEXT_WITHOUT, BELOW, BELOW_NEXT, FACTS, HIGH, HIGH_WITHOUT, LOW, LOW_WITHOUT, decide,
 )
 from dit_dask.kernels.mondrian import (
-    ATTRIBUTE, COUNT, FIRST, LEAST, MOST, PAST, START, STATE, STOP, Rule, add_children, grow, lengthen, set_child, turn_at,
+    ATTRIBUTE, COUNT, FIRST, LEAST, MOST, PAST, START, STATE, STOP,
+    Rule, add_children, grow, lengthen, measure, set_child, turn_at, widest,
 )
 from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, compiled
 
-DESCEND, BRANCH, REBUILD, DROP = range(4)
-KIND, NODE, BEGIN, END, SPLIT_ON, SPLIT, FOLLOWING, REMOVED, TASK_STATE = range(9)
+DESCEND, BRANCH, OWN, DROP, REBUILD, COMPARE = range(6)
+KIND, NODE, BEGIN, ALIKE, END, SPLIT_ON, SPLIT, FOLLOWING, OWNER, TASK_STATE = range(10)
 ORDER, NODES, TASKS = range(3)
 REBUILD_UP_TO = 2  # targets of a group that are cheaper to rebuild one by one than to branch for
 
@@ -48,10 +50,10 @@ def group_targets(targets: Ints, keys: Ints, own: Ints, bounds: Longs, moved: In
 
 
 @compiled
-def tighten(line: Ints, codes: Ints, attribute: int, attributes: Ints, facts: Longs, tried: Longs, state: Ints) -> None:
-    """Set state[2 d] to the node's after trying the attribute, for the target with these codes (empty: for those without a bound of their own)."""
+def tighten(inherited: Ints, codes: Ints, attribute: int, attributes: Ints, facts: Longs, tried: Longs, state: Ints) -> None:
+    """Set state[2 d] to the inherited one as it is after trying the attribute, for the target with these codes (empty: for those without bounds of their own)."""
     for column in range(len(state)):
-        state[column] = line[STATE + column]
+        state[column] = inherited[column]
     for tested in tried:
         if tested >= 0 and attributes[tested, 0] >= 0:
             fact = facts[tested]
@@ -101,115 +103,130 @@ def copy_part(order: Ints, start: int, stop: int, end: int, missing: int) -> tup
 
 
 @compiled
-def push(tasks: Ints, tops: Longs, kind: int, node: int, begin: int, stop: int) -> Ints:
+def push(
+    tasks: Ints, tops: Longs, kind: int, node: int, begin: int, alike: int, stop: int, attribute: int, split: int, following: int,
+    owner: int, state: Ints,
+) -> Ints:
     """Put a task on the stack; return the stack, perhaps lengthened."""
     top = tops[TASKS]
     if top == len(tasks):
         tasks = lengthen(tasks, top)
-    tasks[top, KIND], tasks[top, NODE], tasks[top, BEGIN], tasks[top, END] = kind, node, begin, stop
-    tasks[top, REMOVED] = -1
+    task = tasks[top]
+    task[KIND], task[NODE], task[BEGIN], task[ALIKE], task[END] = kind, node, begin, alike, stop
+    task[SPLIT_ON], task[SPLIT], task[FOLLOWING], task[OWNER] = attribute, split, following, owner
+    for column in range(len(task) - TASK_STATE):
+        task[TASK_STATE + column] = state[column]
     tops[TASKS] = top + 1
     return tasks
 
 
 @compiled
 def push_children(
-    rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, parent: int, above: int, split: int, targets: Ints,
+    rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, parent: int, split: int, state: Ints, targets: Ints,
     begin: int, stop: int, tasks: Ints, tops: Longs, ends: Longs, moved: Ints,
 ) -> Ints:
-    """Send targets[begin:stop] down to the children of the parent that hold them; above: the hierarchy node that was split."""
+    """Send targets[begin:stop] down to the children that hold them of a parent of this tightened state."""
+    none = np.int64(-1)
     attribute = np.int64(nodes[parent, ATTRIBUTE])
-    numeric = attributes[attribute, 0] >= 0
+    numeric, above = attributes[attribute, 0] >= 0, np.int64(state[2 * attribute])
     turn = turn_at(attributes, tree, attribute, above)
     parts = np.int64(2 if numeric else tree[above, 3])
     arrange(rows, targets[begin:stop], attribute, split, turns, turn, parts, ends, moved)
     first = np.int64(nodes[parent, FIRST])
     for child in range(first, first + nodes[parent, COUNT]):
         index = child - first if numeric else nodes[child, STATE + 2 * attribute] - tree[above, 2]
-        since = begin + (ends[index - 1] if index > 0 else 0)
-        if since < begin + ends[index]:
-            tasks = push(tasks, tops, np.int64(DESCEND), child, since, begin + ends[index])
+        since, until = begin + (ends[index - 1] if index > 0 else 0), begin + ends[index]
+        if since < until:
+            tasks = push(tasks, tops, np.int64(DESCEND), child, since, until, until, none, none, none, none, state)
     return tasks
 
 
 @compiled
 def push_own(
-    rows: Ints, attributes: Ints, tree: Ints, nodes: Ints, parent: int, split: int, following: int, targets: Ints, place: int,
-    tasks: Ints, tops: Longs, state: Ints, line: Ints,
+    rows: Ints, attributes: Ints, tree: Ints, nodes: Ints, parent: int, split: int, following: int, state: Ints, targets: Ints,
+    place: int, tasks: Ints, tops: Longs,
 ) -> Ints:
-    """Send one target down a parent of this tightened state; children that inherit another state than they had are rebuilt."""
+    """Send one target down a parent of this tightened state, and look into children that inherit another state than they did."""
+    none, line = np.int64(-1), np.empty(nodes.shape[1], np.int32)
     attribute = np.int64(nodes[parent, ATTRIBUTE])
-    numeric = attributes[attribute, 0] >= 0
-    code = rows[targets[place], attribute]
+    numeric, code = attributes[attribute, 0] >= 0, rows[targets[place], attribute]
     first = np.int64(nodes[parent, FIRST])
     for child in range(first, first + nodes[parent, COUNT]):
         index = child - first if numeric else nodes[child, STATE + 2 * attribute] - tree[state[2 * attribute], 2]
         set_child(line, state, index, attribute, split, following, attributes, tree)
         inside = nodes[child, LEAST] <= code <= nodes[child, MOST]
         equal = True
-        for column in range(STATE, STATE + len(state)):
+        for column in range(STATE, STATE + 2 * len(attributes)):
             equal = equal and line[column] == nodes[child, column]
-        if not equal:
-            tasks = push(tasks, tops, np.int64(REBUILD), child, place, place + 1)
-            top = tops[TASKS] - 1
-            tasks[top, REMOVED] = targets[place] if inside else -1
-            for column in range(len(state)):
-                tasks[top, TASK_STATE + column] = line[STATE + column]
-        elif inside:
-            tasks = push(tasks, tops, np.int64(DESCEND), child, place, place + 1)
+        if inside or not equal:
+            kind, owner = np.int64(DESCEND if inside else COMPARE), np.int64(-1 if equal else targets[place])
+            tasks = push(tasks, tops, kind, child, place, place, place + 1, none, none, none, owner, line[STATE:])
     return tasks
 
 
 @compiled
-def push_other(
-    nodes: Ints, node: int, attribute: int, split: int, following: int, targets: Ints, begin: int, alike: int, stop: int,
-    tasks: Ints, tops: Longs, state: Ints,
+def push_compared(
+    numbers: Floats, attributes: Ints, spans: Floats, node_widths: Floats, nodes: Ints, task: Ints, tasks: Ints, tops: Longs
 ) -> Ints:
-    """Leave the node's own tree: branch for the targets up to `alike`, which tighten the node to this state; rebuild for the others, or if few."""
-    if alike - begin > REBUILD_UP_TO:
-        tasks = push(tasks, tops, np.int64(BRANCH), node, begin, alike)
-        top = tops[TASKS] - 1
-        tasks[top, SPLIT_ON], tasks[top, SPLIT], tasks[top, FOLLOWING] = attribute, split, following
-        for column in range(len(state)):
-            tasks[top, TASK_STATE + column] = state[column]
-        begin = alike
-    for place in range(begin, stop):
-        tasks = push(tasks, tops, np.int64(REBUILD), node, place, place + 1)
-        top = tops[TASKS] - 1
-        tasks[top, REMOVED] = targets[place]
-        for column in range(len(state)):
-            tasks[top, TASK_STATE + column] = nodes[node, STATE + column]
+    """Rebuild a node if its state makes it try other attributes before it splits, else compare the children that inherit the difference."""
+    none, dimensions = np.int64(-1), len(spans)
+    node, place = np.int64(task[NODE]), np.int64(task[BEGIN])
+    mine, state = np.empty(dimensions), task[TASK_STATE:].copy()
+    base = np.empty(dimensions)
+    measure(state, numbers, attributes, spans, node_widths, mine)
+    measure(nodes[node, STATE:], numbers, attributes, spans, node_widths, base)
+    attribute = np.int64(nodes[node, ATTRIBUTE])
+    while attribute >= 0 and base[attribute] >= 0.0:
+        tried = widest(base)
+        if widest(mine) != tried:
+            return push(tasks, tops, np.int64(REBUILD), node, place, place, place + 1, none, none, none, none, state)
+        base[tried], mine[tried] = -1.0, -1.0
+    differs = False
+    for other in range(dimensions if attribute >= 0 else 0):  # what was tried has been tightened to the records since
+        for column in range(2 * other, 2 * other + 2):
+            differs = differs or (base[other] >= 0.0 and state[column] != nodes[node, STATE + column])
+    for child in range(nodes[node, FIRST], nodes[node, FIRST] + nodes[node, COUNT] if differs else 0):
+        for other in range(dimensions):
+            for column in range(2 * other, 2 * other + 2):
+                if base[other] < 0.0:
+                    state[column] = nodes[child, STATE + column]
+        tasks = push(tasks, tops, np.int64(COMPARE), child, place, place, place + 1, none, none, none, none, state)
     return tasks
 
 
 @compiled
 def follow(
-    rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, node: int, key: int, targets: Ints,
+    rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, node: int, inherited: Ints, key: int, targets: Ints,
     begin: int, alike: int, stop: int, tasks: Ints, tops: Longs, facts: Longs, tried: Longs, ends: Longs, moved: Ints,
 ) -> Ints:
-    """Put what a group of targets with one key needs on the stack; from `alike` on they have bounds of their own."""
-    state, line = np.empty(2 * len(attributes), np.int32), np.empty(nodes.shape[1], np.int32)
+    """Put what targets[begin:stop], a group with one key, need on the stack; from `alike` on they have bounds of their own.
+
+    inherited[2 d]: the state that the node inherits in their case.
+    """
+    none, state = np.int64(-1), np.empty(2 * len(attributes), np.int32)
     attribute = np.int64(key // 2)
     numeric = attributes[attribute, 0] >= 0
     fact = facts[attribute]
-    split, following = np.int64(-1), np.int64(-1)
+    split, following = none, none
     if numeric:
         split, following = (fact[BELOW], fact[BELOW_NEXT]) if key % 2 else (fact[ABOVE], fact[ABOVE_NEXT])
-    tighten(nodes[node], rows[0, :0], attribute, attributes, facts, tried, state)
     same = nodes[node, ATTRIBUTE] == attribute and (not numeric or nodes[nodes[node, FIRST], MOST] == split)
+    if not same and alike - begin <= REBUILD_UP_TO:
+        for place in range(begin, stop):
+            owner = np.int64(targets[place])
+            tasks = push(tasks, tops, np.int64(REBUILD), node, place, place, place + 1, none, none, none, owner, inherited)
+        return tasks
     if not same:
-        return push_other(nodes, node, attribute, split, following, targets, begin, alike, stop, tasks, tops, state)
-    if begin < alike:
-        above = np.int64(state[2 * attribute])
-        tasks = push_children(
-            rows, attributes, tree, turns, nodes, node, above, split, targets, begin, alike, tasks, tops, ends, moved
-        )
+        tasks = push(tasks, tops, np.int64(DROP), node, none, none, none, none, none, none, none, inherited)
     for place in range(alike, stop):
-        codes = rows[targets[place]]
-        tighten(nodes[node], codes, attribute, attributes, facts, tried, state)
-        mine = fact[ABOVE_NEXT_WITHOUT] if numeric and codes[attribute] == following else following
-        tasks = push_own(rows, attributes, tree, nodes, node, split, mine, targets, place, tasks, tops, state, line)
-    return tasks
+        owner = np.int64(targets[place])
+        tighten(inherited, rows[owner], attribute, attributes, facts, tried, state)
+        mine = fact[ABOVE_NEXT_WITHOUT] if numeric and rows[owner, attribute] == following else following
+        tasks = push(tasks, tops, np.int64(OWN), node, place, place, place + 1, attribute, split, mine, owner, state)
+    tighten(inherited, rows[0, :0], attribute, attributes, facts, tried, state)
+    if not same:
+        return push(tasks, tops, np.int64(BRANCH), node, begin, alike, stop, attribute, split, following, none, state)
+    return push_children(rows, attributes, tree, turns, nodes, node, split, state, targets, begin, alike, tasks, tops, ends, moved)
 
 
 @compiled
@@ -218,23 +235,19 @@ def plant(
     ends: Longs, moved: Ints,
 ) -> tuple[Ints, Ints, int]:
     """Copy the task's node behind the trees; return order, nodes and the first line to grow: the copy or, of a branch, its children."""
-    copy = tops[NODES]
+    copy, source, removed = tops[NODES], task[NODE], task[OWNER]
     if copy == len(nodes):
         nodes = lengthen(nodes, copy)
-    source, removed = task[NODE], task[REMOVED]
-    sole = removed >= 0 and rows[removed, rows.shape[1] - 1] == 1
+    missing = np.int64(removed if removed >= 0 and rows[removed, rows.shape[1] - 1] == 1 else -1)
     nodes[copy, START] = tops[ORDER]
-    order, tops[ORDER] = copy_part(
-        order, nodes[source, START], nodes[source, STOP], tops[ORDER], np.int64(removed if sole else -1)
-    )
-    nodes[copy, STOP], nodes[copy, ATTRIBUTE] = tops[ORDER], -1
-    for column in range(2 * len(attributes)):
-        nodes[copy, STATE + column] = task[TASK_STATE + column]
+    order, tops[ORDER] = copy_part(order, nodes[source, START], nodes[source, STOP], tops[ORDER], missing)
+    nodes[copy, STOP] = tops[ORDER]
     tops[NODES] = copy + 1
     if task[KIND] == REBUILD:
+        for column in range(2 * len(attributes)):
+            nodes[copy, STATE + column] = task[TASK_STATE + column]
         return order, nodes, copy
-    attribute = np.int64(task[SPLIT_ON])
-    state = task[TASK_STATE:]
+    attribute, state = np.int64(task[SPLIT_ON]), task[TASK_STATE:]
     parts = np.int64(2 if attributes[attribute, 0] >= 0 else tree[state[2 * attribute], 3])
     nodes, tops[NODES] = add_children(
         rows, attributes, tree, turns, order, nodes, copy, tops[NODES], state, attribute, parts,
@@ -251,47 +264,56 @@ def evaluate(
 ) -> None:
     """Turn the coverage[t, d, n] of the targets by the base tree, order[m] and nodes[N, 8 + 4 d], into that without each of them.
 
-    targets[t] are row numbers; slots[m] their places in coverage; steps[2 t + 1, n] is scratch. targets are reordered; rows are changed on the way and restored.
+    targets[t] are row numbers; slots[m] their places in coverage; steps[2 t + 1, n] is scratch.
+    targets are reordered; rows are changed on the way and restored.
     """
-    dimensions, weight = len(spans), rows.shape[1] - 1
+    dimensions, weight, none = len(spans), rows.shape[1] - 1, np.int64(-1)
     keys, own = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
     facts, tried = np.empty((dimensions, FACTS), np.int64), np.empty(dimensions, np.int64)
     bounds, held = np.empty(4 * dimensions + 2, np.int64), np.empty(coverage.shape[2], np.int64)
     tops = np.array([len(order), len(nodes), 0])
-    tasks = np.empty((64, TASK_STATE + 2 * dimensions), np.int32)
-    tasks = push(tasks, tops, np.int64(DESCEND), np.int64(0), np.int64(0), np.int64(len(targets)))
-    task = np.empty(tasks.shape[1], np.int32)
+    tasks, task = np.empty((64, TASK_STATE + 2 * dimensions), np.int32), np.empty(TASK_STATE + 2 * dimensions, np.int32)
+    count = np.int64(len(targets))
+    tasks = push(tasks, tops, np.int64(DESCEND), np.int64(0), np.int64(0), count, count, none, none, none, none, nodes[0, STATE:])
     while tops[TASKS] > 0:
         tops[TASKS] -= 1
         for column in range(len(task)):
             task[column] = tasks[tops[TASKS], column]
-        node, begin, stop = np.int64(task[NODE]), np.int64(task[BEGIN]), np.int64(task[END])
-        if task[KIND] == DROP:
+        kind, node, begin, alike, stop = task[KIND], np.int64(task[NODE]), np.int64(task[BEGIN]), np.int64(task[ALIKE]), np.int64(task[END])
+        if kind == DROP:
             tops[ORDER], tops[NODES] = begin, stop
-        elif task[KIND] == DESCEND:
+        elif kind == COMPARE:
+            tasks = push_compared(numbers, attributes, spans, node_widths, nodes, task, tasks, tops)
+        elif kind == OWN:
+            split, following = np.int64(task[SPLIT]), np.int64(task[FOLLOWING])
+            tasks = push_own(rows, attributes, tree, nodes, node, split, following, task[TASK_STATE:], targets, begin, tasks, tops)
+        elif kind == DESCEND:
             part, group = order[nodes[node, START] : nodes[node, STOP]], targets[begin:stop]
+            inherited = nodes[node, STATE:] if task[OWNER] < 0 else task[TASK_STATE:]
             decide(
-                rows, rule, numbers, attributes, spans, tree, turns, node_widths, part, nodes[node], group,
+                rows, rule, numbers, attributes, spans, tree, turns, node_widths, part, inherited, group,
                 tally, values, counts, keys, own, facts, tried,
             )
+            if task[OWNER] >= 0:
+                own[task[OWNER]] = 1
             group_targets(group, keys, own, bounds, moved)
             since = begin
             for key in range(2 * dimensions):
-                alike, until = begin + bounds[2 * key], begin + bounds[2 * key + 1]
+                until = begin + bounds[2 * key + 1]
                 if since < until:
                     tasks = follow(
-                        rows, attributes, tree, turns, nodes, node, key, targets, since, alike, until, tasks, tops,
-                        facts, tried, ends, moved,
+                        rows, attributes, tree, turns, nodes, node, inherited, key, targets, since, begin + bounds[2 * key], until,
+                        tasks, tops, facts, tried, ends, moved,
                     )
                 since = until
             if since < stop:
                 was_class = nodes[node, ATTRIBUTE] < 0
                 if not was_class:
-                    cover(rows, order, nodes, node, targets[since:stop], slots, np.int64(-1), coverage, values, steps)
+                    cover(rows, order, nodes, node, targets[since:stop], slots, none, coverage, values, steps)
                 settle_class(rows, part, was_class, targets[since:stop], slots, attributes, facts, coverage, held)
         else:
-            end, used, removed = tops[ORDER], tops[NODES], task[REMOVED]
-            cover(rows, order, nodes, node, targets[begin:stop], slots, np.int64(-1), coverage, values, steps)
+            end, used, removed = tops[ORDER], tops[NODES], task[OWNER]
+            cover(rows, order, nodes, node, targets[begin:stop], slots, none, coverage, values, steps)
             order, nodes, first = plant(rows, attributes, tree, turns, order, nodes, task, tops, ends, moved)
             if removed >= 0:
                 rows[removed, weight] -= 1
@@ -303,12 +325,14 @@ def evaluate(
             cover(rows, order, nodes, used, targets[begin:stop], slots, np.int64(1), coverage, values, steps)
             if removed >= 0:
                 rows[removed, weight] += 1
-            if task[KIND] == REBUILD:
+            if kind == REBUILD:
                 tops[ORDER], tops[NODES] = end, used
-            else:
-                tasks = push(tasks, tops, np.int64(DROP), np.int64(-1), end, used)
-                above = np.int64(task[TASK_STATE + 2 * task[SPLIT_ON]])
-                tasks = push_children(
-                    rows, attributes, tree, turns, nodes, used, above, np.int64(task[SPLIT]), targets, begin, stop, tasks, tops,
-                    ends, moved,
-                )
+                continue
+            for below in range(tops[TASKS] - (stop - alike), tops[TASKS]):
+                tasks[below, NODE] = used
+            drop = tasks[tops[TASKS] - (stop - alike) - 1]
+            drop[BEGIN], drop[END] = end, used
+            tasks = push_children(
+                rows, attributes, tree, turns, nodes, used, np.int64(task[SPLIT]), task[TASK_STATE:], targets, begin, alike,
+                tasks, tops, ends, moved,
+            )

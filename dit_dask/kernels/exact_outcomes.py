@@ -11,7 +11,7 @@ own[record]: 1 where the target alone changes a bound that children inherit.
 
 import numpy as np
 
-from dit_dask.kernels.mondrian import STATE, Rule, measure, turn_at, widest
+from dit_dask.kernels.mondrian import Rule, measure, turn_at, widest
 from dit_dask.kernels.weigh import Floats, Ints, Longs, clear_parts, compiled, count_parts, side, weigh
 
 LOW, LOW_WITHOUT, HIGH, HIGH_WITHOUT, ABOVE, ABOVE_NEXT, ABOVE_NEXT_WITHOUT, BELOW, BELOW_NEXT = range(9)
@@ -161,13 +161,13 @@ def decide_categorical(
 @compiled
 def decide(
     rows: Ints, rule: Rule, numbers: Floats, attributes: Ints, spans: Floats, tree: Ints, turns: Ints, node_widths: Floats,
-    part: Ints, line: Ints, targets: Ints, tally: Longs, values: Longs, counts: Longs,
+    part: Ints, state: Ints, targets: Ints, tally: Longs, values: Longs, counts: Longs,
     keys: Ints, own: Ints, facts: Longs, tried: Longs,
 ) -> None:
-    """Set keys and own of all targets at the node with this part and line, facts[d, 9], and tried[d] in order (-1: not tried)."""
+    """Set keys and own of all targets at the node with this part and inherited state, facts[d, 9], and tried[d] in order (-1: not tried)."""
     weight, dimensions = rows.shape[1] - 1, len(spans)
     widths, verdicts = np.empty(dimensions), np.empty((2, counts.shape[1] - 3), np.int64)
-    measure(line[STATE:], numbers, attributes, spans, node_widths, widths)
+    measure(state, numbers, attributes, spans, node_widths, widths)
     size = np.int64(0)
     for record in part:
         size += rows[record, weight]
@@ -180,7 +180,7 @@ def decide(
             continue
         attribute = widest(widths)
         tried[place], widths[attribute] = attribute, -1.0
-        node = line[STATE + 2 * attribute]
+        node = state[2 * attribute]
         if attributes[attribute, 0] >= 0:
             found = weigh(rows, part, attribute, tally, values)
             left_above, left_below = split_facts(values, found, size, rule[0], facts[attribute])
