@@ -84,10 +84,10 @@ def _evaluate(base: Base, targets: "NDArray[np.int32]") -> tuple["NDArray[np.flo
     slots = np.zeros(len(base.rows), np.int32)
     slots[distinct] = np.arange(len(distinct), dtype=np.int32)
     coverage = np.zeros((len(distinct), len(base.domain.spans), secrets), np.int32)
-    steps = np.empty((2 * len(distinct) + 1, secrets), np.int32)
+    steps = np.empty((len(distinct) + 1, secrets), np.int32)
     rows, order = base.rows.copy(), np.arange(len(base.rows), dtype=np.int32)
     scratch = kernel.scratch(rows, base.domain.attributes, base.domain.tree, secrets)
-    cover(rows, order, base.nodes, 0, distinct, slots, 1, coverage, scratch[1], steps)
+    cover(rows, order, base.nodes, -1, 0, distinct, slots, coverage, scratch[1], steps)
     nobody = np.full(len(distinct), -1, np.int32)
     with_record = posterior(coverage, base.totals, nobody)
     evaluate(

@@ -10,35 +10,72 @@ from dit_dask.kernels.mondrian import ATTRIBUTE, FIRST, PAST, START, STATE, STOP
 from dit_dask.kernels.weigh import Floats, Ints, Longs, compiled, sort
 
 FEW_TARGETS = 4
+SPARSE = 32  # codes that lie further apart than this are sorted and searched, closer ones are ranked by a list of all of them
+
+
+@compiled
+def classes_under(nodes: Ints, node: int) -> tuple[int, int]:
+    """Return the range of lines among which the classes under a node are; none for node -1."""
+    if node < 0:
+        return 0, 0
+    if nodes[node, ATTRIBUTE] < 0:
+        return node, node + 1
+    return nodes[node, FIRST], nodes[node, PAST]
 
 
 @compiled
 def cover_few(
-    rows: Ints, order: Ints, nodes: Ints, node: int, targets: Ints, slots: Ints, sign: int, coverage: Ints
+    rows: Ints, order: Ints, nodes: Ints, node: int, sign: int, targets: Ints, slots: Ints, coverage: Ints
 ) -> None:
     """Add sign times the classes under the node to the coverage of the targets, class by class."""
     dimensions, secret, weight = coverage.shape[1], rows.shape[1] - 2, rows.shape[1] - 1
-    inner = nodes[node, ATTRIBUTE] >= 0
     ranges = STATE + 2 * dimensions
-    for leaf in range(nodes[node, FIRST] if inner else node, nodes[node, PAST] if inner else node + 1):
-        if nodes[leaf, ATTRIBUTE] >= 0:
+    first, past = classes_under(nodes, node)
+    for line in range(first, past):
+        if nodes[line, ATTRIBUTE] >= 0:
             continue
         for target in targets:
             for attribute in range(dimensions):
                 column = ranges + 2 * attribute
-                if nodes[leaf, column] <= rows[target, attribute] <= nodes[leaf, column + 1]:
+                if nodes[line, column] <= rows[target, attribute] <= nodes[line, column + 1]:
                     held = coverage[slots[target], attribute]
-                    for place in range(nodes[leaf, START], nodes[leaf, STOP]):
+                    for place in range(nodes[line, START], nodes[line, STOP]):
                         record = order[place]
                         held[rows[record, secret]] += sign * rows[record, weight]
 
 
 @compiled
-def position(values: Longs, count: int, low: int, code: int) -> int:
-    """Return how many of the sorted values[0, :count] are below the code; count < 0 stands for all codes from low to low - count - 1."""
-    if count < 0:
-        return min(max(code - low, 0), -count)
-    first, last = 0, count
+def rank_codes(rows: Ints, targets: Ints, attribute: int, values: Longs) -> tuple[int, int, int]:
+    """Return (count, low, reach) and prepare values[0] so that `rank` can tell how many of the targets' codes are below a code."""
+    low = high = np.int64(rows[targets[0], attribute])
+    for target in targets:
+        code = np.int64(rows[target, attribute])
+        low, high = min(low, code), max(high, code)
+    count, reach = np.int64(len(targets)), high - low + 1
+    if reach > SPARSE * count:
+        for place in range(count):
+            values[0, place] = rows[targets[place], attribute]
+        sort(values, count)
+        return count, low, np.int64(0)
+    for offset in range(reach):
+        values[0, offset] = 0
+    for target in targets:
+        values[0, rows[target, attribute] - low] = 1
+    count = np.int64(0)
+    for offset in range(reach):
+        count, values[0, offset] = count + values[0, offset], count
+    return count, low, reach
+
+
+@compiled
+def rank(values: Longs, count: int, low: int, reach: int, code: int) -> int:
+    """Return how many of the codes that `rank_codes` has prepared are below the code."""
+    if reach > 0:
+        offset = code - low
+        if offset <= 0:
+            return 0
+        return values[0, offset] if offset < reach else count
+    first, last = np.int64(0), count
     while first < last:
         middle = (first + last) // 2
         if values[0, middle] < code:
@@ -49,64 +86,58 @@ def position(values: Longs, count: int, low: int, code: int) -> int:
 
 
 @compiled
-def list_codes(rows: Ints, targets: Ints, attribute: int, values: Longs) -> tuple[int, int]:
-    """Return (count, low) as `position` takes them: codes that are close together need no list."""
-    low = high = np.int64(rows[targets[0], attribute])
-    for target in targets:
-        code = np.int64(rows[target, attribute])
-        low, high = min(low, code), max(high, code)
-    count = np.int64(len(targets))
-    if high - low < 2 * count:
-        return low - high - 1, low
-    for place in range(count):
-        values[0, place] = rows[targets[place], attribute]
-    sort(values, count)
-    return count, low
+def add_steps(
+    rows: Ints, order: Ints, nodes: Ints, node: int, sign: int, attribute: int, values: Longs, count: int, low: int, reach: int,
+    steps: Ints,
+) -> None:
+    """Note sign times the classes under the node where they begin and end to cover targets: steps[rank, n]."""
+    secret, weight = rows.shape[1] - 2, rows.shape[1] - 1
+    column = nodes.shape[1] + 2 * (attribute - (rows.shape[1] - 2))
+    first, past = classes_under(nodes, node)
+    for line in range(first, past):
+        if nodes[line, ATTRIBUTE] < 0:
+            begin = rank(values, count, low, reach, np.int64(nodes[line, column]))
+            end = rank(values, count, low, reach, np.int64(nodes[line, column + 1]) + 1)
+            for place in range(nodes[line, START], nodes[line, STOP] if begin < end else 0):
+                record = order[place]
+                steps[begin, rows[record, secret]] += sign * rows[record, weight]
+                steps[end, rows[record, secret]] -= sign * rows[record, weight]
 
 
 @compiled
 def cover_many(
-    rows: Ints, order: Ints, nodes: Ints, node: int, targets: Ints, slots: Ints, sign: int, coverage: Ints,
+    rows: Ints, order: Ints, nodes: Ints, old: int, new: int, targets: Ints, slots: Ints, coverage: Ints,
     values: Longs, steps: Ints,
 ) -> None:
-    """Do the same with differences steps[2 t + 1, n] along the sorted codes of the t targets."""
-    dimensions, secrets = coverage.shape[1], coverage.shape[2]
-    secret, weight = rows.shape[1] - 2, rows.shape[1] - 1
-    inner = nodes[node, ATTRIBUTE] >= 0
-    begin_leaf, end_leaf = (nodes[node, FIRST], nodes[node, PAST]) if inner else (node, node + 1)
-    for attribute in range(dimensions):
-        count, low = list_codes(rows, targets, attribute, values)
-        column = STATE + 2 * dimensions + 2 * attribute
-        for step in range(abs(count) + 1):
+    """Do the same for two nodes with differences steps[t + 1, n] along the sorted codes of the t targets."""
+    secrets = coverage.shape[2]
+    for attribute in range(coverage.shape[1]):
+        count, low, reach = rank_codes(rows, targets, attribute, values)
+        for step in range(count + 1):
             for value in range(secrets):
                 steps[step, value] = 0
-        for leaf in range(begin_leaf, end_leaf):
-            if nodes[leaf, ATTRIBUTE] < 0:
-                begin = position(values, count, low, np.int64(nodes[leaf, column]))
-                end = position(values, count, low, nodes[leaf, column + 1] + 1)
-                for place in range(nodes[leaf, START], nodes[leaf, STOP] if begin < end else 0):
-                    record = order[place]
-                    steps[begin, rows[record, secret]] += sign * rows[record, weight]
-                    steps[end, rows[record, secret]] -= sign * rows[record, weight]
-        for step in range(1, abs(count)):
+        for sign in range(-1, 2, 2):
+            add_steps(rows, order, nodes, old if sign < 0 else new, sign, attribute, values, count, low, reach, steps)
+        for step in range(1, count):
             for value in range(secrets):
                 steps[step, value] += steps[step - 1, value]
         for target in targets:
-            step = position(values, count, low, np.int64(rows[target, attribute]))
+            step = rank(values, count, low, reach, np.int64(rows[target, attribute]))
             for value in range(secrets):
                 coverage[slots[target], attribute, value] += steps[step, value]
 
 
 @compiled
 def cover(
-    rows: Ints, order: Ints, nodes: Ints, node: int, targets: Ints, slots: Ints, sign: int, coverage: Ints,
+    rows: Ints, order: Ints, nodes: Ints, old: int, new: int, targets: Ints, slots: Ints, coverage: Ints,
     values: Longs, steps: Ints,
 ) -> None:
-    """Add sign times the classes under the node to the coverage of the targets."""
-    if len(targets) <= FEW_TARGETS:
-        cover_few(rows, order, nodes, node, targets, slots, sign, coverage)
-    else:
-        cover_many(rows, order, nodes, node, targets, slots, sign, coverage, values, steps)
+    """Replace the classes under the old node by those under the new one in the coverage of the targets; -1 stands for no node."""
+    if len(targets) > FEW_TARGETS:
+        cover_many(rows, order, nodes, old, new, targets, slots, coverage, values, steps)
+        return
+    for sign in range(-1, 2, 2):
+        cover_few(rows, order, nodes, old if sign < 0 else new, sign, targets, slots, coverage)
 
 
 @compiled

@@ -264,7 +264,7 @@ def evaluate(
 ) -> None:
     """Turn the coverage[t, d, n] of the targets by the base tree, order[m] and nodes[N, 8 + 4 d], into that without each of them.
 
-    targets[t] are row numbers; slots[m] their places in coverage; steps[2 t + 1, n] is scratch.
+    targets[t] are row numbers; slots[m] their places in coverage; steps[t + 1, n] is scratch.
     targets are reordered; rows are changed on the way and restored.
     """
     dimensions, weight, none = len(spans), rows.shape[1] - 1, np.int64(-1)
@@ -309,11 +309,12 @@ def evaluate(
             if since < stop:
                 was_class = nodes[node, ATTRIBUTE] < 0
                 if not was_class:
-                    cover(rows, order, nodes, node, targets[since:stop], slots, none, coverage, values, steps)
+                    cover(rows, order, nodes, node, none, targets[since:stop], slots, coverage, values, steps)
                 settle_class(rows, part, was_class, targets[since:stop], slots, attributes, facts, coverage, held)
         else:
             end, used, removed = tops[ORDER], tops[NODES], task[OWNER]
-            cover(rows, order, nodes, node, targets[begin:stop], slots, none, coverage, values, steps)
+            if removed >= 0:
+                cover(rows, order, nodes, node, none, targets[begin:stop], slots, coverage, values, steps)
             order, nodes, first = plant(rows, attributes, tree, turns, order, nodes, task, tops, ends, moved)
             if removed >= 0:
                 rows[removed, weight] -= 1
@@ -322,7 +323,8 @@ def evaluate(
                 tally, values, counts, ends, moved,
             )
             nodes[used, PAST] = tops[NODES]
-            cover(rows, order, nodes, used, targets[begin:stop], slots, np.int64(1), coverage, values, steps)
+            old = none if removed >= 0 else node
+            cover(rows, order, nodes, old, used, targets[begin:stop], slots, coverage, values, steps)
             if removed >= 0:
                 rows[removed, weight] += 1
             if kind == REBUILD:

@@ -15,7 +15,7 @@ Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")
-FEW = 24
+FEW = 40
 
 
 @compiled
@@ -68,27 +68,31 @@ def weigh_few(rows: Ints, part: Ints, attribute: int, values: Longs) -> int:
 
 @compiled
 def sort(values: Longs, count: int) -> None:
-    """Sort values[0, :count], none negative, a byte at a time; values[1] is overwritten."""
-    top = np.int64(0)
+    """Sort values[0, :count] a few bits at a time; values[1] is overwritten."""
+    low = high = values[0, 0]
     for place in range(count):
-        top = max(top, values[0, place])
-    ends = np.empty(256, np.int64)
-    source, shift = 0, 0
-    while top >> shift > 0:
-        for byte in range(256):
-            ends[byte] = 0
+        low, high = min(low, values[0, place]), max(high, values[0, place])
+    bits = 1
+    while (high - low) >> bits > 0:
+        bits += 1
+    passes = (bits + 9) // 10
+    width = (bits + passes - 1) // passes
+    ends = np.empty(1 << width, np.int64)
+    for turn in range(passes):
+        source, shift = turn % 2, turn * width
+        for digit in range(len(ends)):
+            ends[digit] = 0
         for place in range(count):
-            ends[(values[source, place] >> shift) & 255] += 1
-        for byte in range(1, 256):
-            ends[byte] += ends[byte - 1]
-        for place in range(count - 1, -1, -1):
-            byte = (values[source, place] >> shift) & 255
-            ends[byte] -= 1
-            values[1 - source, ends[byte]] = values[source, place]
-        source, shift = 1 - source, shift + 8
-    if source == 1:
+            ends[((values[source, place] - low) >> shift) & (len(ends) - 1)] += 1
+        total = 0
+        for digit in range(len(ends)):
+            total, ends[digit] = total + ends[digit], total
         for place in range(count):
-            values[0, place] = values[1, place]
+            digit = ((values[source, place] - low) >> shift) & (len(ends) - 1)
+            values[1 - source, ends[digit]] = values[source, place]
+            ends[digit] += 1
+    for place in range(count if passes % 2 else 0):
+        values[0, place] = values[1, place]
 
 
 @compiled
