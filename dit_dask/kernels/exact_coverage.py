@@ -7,13 +7,13 @@ slots[record] is a target's place in coverage. Rows, order and nodes are those o
 import numpy as np
 
 from dit_dask.kernels.mondrian import ATTRIBUTE, FIRST, PAST, START, STATE, STOP
-from dit_dask.kernels.weigh import Floats, Ints, Longs, compiled, sort
+from dit_dask.kernels.weigh import Floats, Ints, Longs, compiled, inner, sort
 
 FEW_TARGETS = 4
 SPARSE = 32  # codes that lie further apart than this are sorted and searched, closer ones are ranked by a list of all of them
 
 
-@compiled
+@inner
 def classes_under(nodes: Ints, node: int) -> tuple[int, int]:
     """Return the range of lines among which the classes under a node are; none for node -1."""
     if node < 0:
@@ -23,7 +23,7 @@ def classes_under(nodes: Ints, node: int) -> tuple[int, int]:
     return nodes[node, FIRST], nodes[node, PAST]
 
 
-@compiled
+@inner
 def cover_few(
     rows: Ints, order: Ints, nodes: Ints, node: int, sign: int, targets: Ints, slots: Ints, coverage: Ints
 ) -> None:
@@ -44,7 +44,7 @@ def cover_few(
                         held[rows[record, secret]] += sign * rows[record, weight]
 
 
-@compiled
+@inner
 def rank_codes(rows: Ints, targets: Ints, attribute: int, values: Longs) -> tuple[int, int, int]:
     """Return (count, low, reach) and prepare values[0] so that `rank` can tell how many of the targets' codes are below a code."""
     low = high = np.int64(rows[targets[0], attribute])
@@ -67,7 +67,7 @@ def rank_codes(rows: Ints, targets: Ints, attribute: int, values: Longs) -> tupl
     return count, low, reach
 
 
-@compiled
+@inner
 def rank(values: Longs, count: int, low: int, reach: int, code: int) -> int:
     """Return how many of the codes that `rank_codes` has prepared are below the code."""
     if reach > 0:
@@ -85,7 +85,7 @@ def rank(values: Longs, count: int, low: int, reach: int, code: int) -> int:
     return first
 
 
-@compiled
+@inner
 def add_steps(
     rows: Ints, order: Ints, nodes: Ints, node: int, sign: int, attribute: int, values: Longs, count: int, low: int, reach: int,
     steps: Ints,
@@ -104,7 +104,7 @@ def add_steps(
                 steps[end, rows[record, secret]] -= sign * rows[record, weight]
 
 
-@compiled
+@inner
 def cover_many(
     rows: Ints, order: Ints, nodes: Ints, old: int, new: int, targets: Ints, slots: Ints, coverage: Ints,
     values: Longs, steps: Ints,

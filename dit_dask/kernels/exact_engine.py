@@ -23,7 +23,7 @@ from dit_dask.kernels.mondrian import (
     ATTRIBUTE, COUNT, FIRST, LEAST, MOST, PAST, START, STATE, STOP,
     Rule, add_children, grow, lengthen, measure, set_child, turn_at, widest,
 )
-from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, compiled
+from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, compiled, inner
 
 DESCEND, BRANCH, OWN, DROP, REBUILD, COMPARE = range(6)
 KIND, NODE, BEGIN, ALIKE, END, SPLIT_ON, SPLIT, FOLLOWING, OWNER, TASK_STATE = range(10)
@@ -31,7 +31,7 @@ ORDER, NODES, TASKS = range(3)
 REBUILD_UP_TO = 2  # targets of a group that are cheaper to rebuild one by one than to branch for
 
 
-@compiled
+@inner
 def group_targets(targets: Ints, keys: Ints, own: Ints, bounds: Longs, moved: Ints) -> None:
     """Reorder the targets by 2 key + own, stably; bounds[groups] becomes the position after each group."""
     for group in range(len(bounds)):
@@ -49,7 +49,7 @@ def group_targets(targets: Ints, keys: Ints, own: Ints, bounds: Longs, moved: In
         targets[place] = moved[place]
 
 
-@compiled
+@inner
 def tighten(inherited: Ints, codes: Ints, attribute: int, attributes: Ints, facts: Longs, tried: Longs, state: Ints) -> None:
     """Set state[2 d] to the inherited one as it is after trying the attribute, for the target with these codes (empty: for those without bounds of their own)."""
     for column in range(len(state)):
@@ -64,7 +64,7 @@ def tighten(inherited: Ints, codes: Ints, attribute: int, attributes: Ints, fact
             return
 
 
-@compiled
+@inner
 def settle_class(
     rows: Ints, part: Ints, was_class: bool, targets: Ints, slots: Ints, attributes: Ints, facts: Longs, coverage: Ints, held: Longs
 ) -> None:
@@ -87,7 +87,7 @@ def settle_class(
                 mine[rows[target, secret]] -= 1
 
 
-@compiled
+@inner
 def copy_part(order: Ints, start: int, stop: int, end: int, missing: int) -> tuple[Ints, int]:
     """Append a range of order at `end`, without one row number; return order, perhaps lengthened, and the new end."""
     if end + stop - start > len(order):
@@ -102,7 +102,7 @@ def copy_part(order: Ints, start: int, stop: int, end: int, missing: int) -> tup
     return order, end
 
 
-@compiled
+@inner
 def push(
     tasks: Ints, tops: Longs, kind: int, node: int, begin: int, alike: int, stop: int, attribute: int, split: int, following: int,
     owner: int, state: Ints,
@@ -120,7 +120,7 @@ def push(
     return tasks
 
 
-@compiled
+@inner
 def push_children(
     rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, parent: int, split: int, state: Ints, targets: Ints,
     begin: int, stop: int, tasks: Ints, tops: Longs, ends: Longs, moved: Ints,
@@ -141,7 +141,7 @@ def push_children(
     return tasks
 
 
-@compiled
+@inner
 def push_own(
     rows: Ints, attributes: Ints, tree: Ints, nodes: Ints, parent: int, split: int, following: int, state: Ints, targets: Ints,
     place: int, tasks: Ints, tops: Longs,
@@ -164,7 +164,7 @@ def push_own(
     return tasks
 
 
-@compiled
+@inner
 def push_compared(
     numbers: Floats, attributes: Ints, spans: Floats, node_widths: Floats, nodes: Ints, task: Ints, tasks: Ints, tops: Longs
 ) -> Ints:
@@ -194,7 +194,7 @@ def push_compared(
     return tasks
 
 
-@compiled
+@inner
 def follow(
     rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, node: int, inherited: Ints, key: int, targets: Ints,
     begin: int, alike: int, stop: int, tasks: Ints, tops: Longs, facts: Longs, tried: Longs, ends: Longs, moved: Ints,
@@ -229,7 +229,7 @@ def follow(
     return push_children(rows, attributes, tree, turns, nodes, node, split, state, targets, begin, alike, tasks, tops, ends, moved)
 
 
-@compiled
+@inner
 def plant(
     rows: Ints, attributes: Ints, tree: Ints, turns: Ints, order: Ints, nodes: Ints, task: Ints, tops: Longs,
     ends: Longs, moved: Ints,

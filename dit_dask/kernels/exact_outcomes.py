@@ -12,13 +12,13 @@ own[record]: 1 where the target alone changes a bound that children inherit.
 import numpy as np
 
 from dit_dask.kernels.mondrian import Rule, measure, turn_at, widest
-from dit_dask.kernels.weigh import Floats, Ints, Longs, clear_parts, compiled, count_parts, side, weigh
+from dit_dask.kernels.weigh import Floats, Ints, Longs, clear_parts, count_parts, inner, side, weigh
 
 LOW, LOW_WITHOUT, HIGH, HIGH_WITHOUT, ABOVE, ABOVE_NEXT, ABOVE_NEXT_WITHOUT, BELOW, BELOW_NEXT = range(9)
 FACTS = 9
 
 
-@compiled
+@inner
 def split_facts(values: Longs, found: int, size: int, need: int, facts: Longs) -> tuple[int, int]:
     """Set facts[9] from the values[2, found] of a node of this size; return the weights up to both splits (-1: none for anyone)."""
     last = found - 1
@@ -53,7 +53,7 @@ def split_facts(values: Longs, found: int, size: int, need: int, facts: Longs) -
     return left_above, reached
 
 
-@compiled
+@inner
 def judge_side(count: Longs, need: int, verdict: Longs) -> None:
     """Set verdict[n]: whether a part with these secrets stays need-diverse without a record of each secret."""
     secrets = len(count) - 3
@@ -66,7 +66,7 @@ def judge_side(count: Longs, need: int, verdict: Longs) -> None:
         verdict[secret] = left * need <= size - 1
 
 
-@compiled
+@inner
 def judge_splits(
     rows: Ints, part: Ints, attribute: int, size: int, rule: Rule, turns: Ints, left_above: int, left_below: int, facts: Longs,
     counts: Longs, verdicts: Longs,
@@ -82,16 +82,18 @@ def judge_splits(
         return
     for which in range(2):
         split = facts[ABOVE] if which == 0 else facts[BELOW]
-        count_parts(rows, part, attribute, split, turns, np.int64(-1), diverse, counts)
+        if which == 0 or split != facts[ABOVE]:
+            clear_parts(rows, part, attribute, turns, np.int64(-1), counts)
+            count_parts(rows, part, attribute, split, turns, np.int64(-1), diverse, counts)
         other = counts[which]  # the side that the target is not on: left of it for those above
         whole = other[secrets + 1] * need <= other[secrets]
         judge_side(counts[1 - which], need, verdicts[which])
         for secret in range(secrets):
             verdicts[which, secret] = verdicts[which, secret] > 0 and whole
-        clear_parts(rows, part, attribute, split, turns, np.int64(-1), diverse, counts)
+    clear_parts(rows, part, attribute, turns, np.int64(-1), counts)
 
 
-@compiled
+@inner
 def decide_numeric(rows: Ints, targets: Ints, attribute: int, facts: Longs, verdicts: Longs, keys: Ints, own: Ints) -> int:
     """Give a key to each undecided target for which the attribute splits; return how many that are."""
     secret = rows.shape[1] - 2
@@ -115,7 +117,7 @@ def decide_numeric(rows: Ints, targets: Ints, attribute: int, facts: Longs, verd
     return decided
 
 
-@compiled
+@inner
 def count_spoiled(
     rows: Ints, part: Ints, attribute: int, turns: Ints, turn: int, need: int, diverse: bool, counts: Longs
 ) -> int:
@@ -133,7 +135,7 @@ def count_spoiled(
     return spoiled
 
 
-@compiled
+@inner
 def decide_categorical(
     rows: Ints, part: Ints, targets: Ints, attribute: int, rule: Rule, turns: Ints, turn: int, counts: Longs, keys: Ints
 ) -> int:
@@ -154,11 +156,11 @@ def decide_categorical(
         if spoiled - before + after == 0:
             keys[record] = 2 * attribute
             decided += 1
-    clear_parts(rows, part, attribute, np.int64(-1), turns, turn, diverse, counts)
+    clear_parts(rows, part, attribute, turns, turn, counts)
     return decided
 
 
-@compiled
+@inner
 def decide(
     rows: Ints, rule: Rule, numbers: Floats, attributes: Ints, spans: Floats, tree: Ints, turns: Ints, node_widths: Floats,
     part: Ints, state: Ints, targets: Ints, tally: Longs, values: Longs, counts: Longs,
@@ -180,7 +182,7 @@ def decide(
             continue
         attribute = widest(widths)
         tried[place], widths[attribute] = attribute, -1.0
-        node = state[2 * attribute]
+        node = np.int64(state[2 * attribute])
         if attributes[attribute, 0] >= 0:
             found = weigh(rows, part, attribute, tally, values)
             left_above, left_below = split_facts(values, found, size, rule[0], facts[attribute])

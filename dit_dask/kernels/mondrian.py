@@ -16,7 +16,7 @@ A rule is (need, diverse, strict): `need` records a part or, if diverse, `need`-
 
 import numpy as np
 
-from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, clear_parts, compiled, count_parts, side, weigh
+from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, clear_parts, compiled, count_parts, inner, weigh
 
 Rule = tuple[int, bool, bool]
 
@@ -24,17 +24,7 @@ LAST = 2147483647
 ATTRIBUTE, FIRST, COUNT, START, STOP, LEAST, MOST, PAST, STATE = range(9)
 
 
-@compiled
-def extremes(rows: Ints, part: Ints, attribute: int) -> tuple[int, int]:
-    """Return the lowest and highest code of the part."""
-    low = high = np.int64(rows[part[0], attribute])
-    for record in part:
-        code = np.int64(rows[record, attribute])
-        low, high = min(low, code), max(high, code)
-    return low, high
-
-
-@compiled
+@inner
 def parts_valid(
     rows: Ints, part: Ints, attribute: int, split: int, turns: Ints, turn: int, need: int, diverse: bool, counts: Longs
 ) -> bool:
@@ -42,26 +32,24 @@ def parts_valid(
     secrets = counts.shape[1] - 3
     count_parts(rows, part, attribute, split, turns, turn, diverse, counts)
     valid = True
-    for record in part:
-        index = side(rows[record, attribute], split, turns, turn)
-        size, most = counts[index, secrets], counts[index, secrets + 1]
+    for place in range(2 if turn < 0 else len(part)):
+        count = counts[place if turn < 0 else turns[turn + rows[part[place], attribute]]]
         # no value above size / l implies at least l values and at least l records
-        valid = valid and (most * need <= size if diverse else size >= need)
-    clear_parts(rows, part, attribute, split, turns, turn, diverse, counts)
+        valid = valid and (count[secrets + 1] * need <= count[secrets] if diverse else count[secrets] >= need)
+    clear_parts(rows, part, attribute, turns, turn, counts)
     return valid
 
 
-@compiled
+@inner
 def try_numeric(
     rows: Ints, part: Ints, attribute: int, size: int, rule: Rule, turns: Ints, tally: Longs, values: Longs, counts: Longs
 ) -> tuple[int, int, int, int]:
     """Return (lowest, highest, split, following) codes of the part; split is -1 where none is valid."""
     need, diverse, strict = rule
     middle = size // 2
-    if middle < need:
-        low, high = extremes(rows, part, attribute)
-        return low, high, -1, -1
     found = weigh(rows, part, attribute, tally, values)
+    if middle < need:
+        return values[0, 0], values[0, found - 1], -1, -1
     position, left = 0, values[1, 0]
     while left < middle:
         position += 1
@@ -74,7 +62,7 @@ def try_numeric(
     return low, high, split, values[0, position + 1]
 
 
-@compiled
+@inner
 def widest(widths: Floats) -> int:
     """Return the first attribute of the largest width, or -1 if all are negative: tried."""
     chosen, width = -1, -1.0
@@ -84,7 +72,7 @@ def widest(widths: Floats) -> int:
     return chosen
 
 
-@compiled
+@inner
 def measure(state: Ints, numbers: Floats, attributes: Ints, spans: Floats, node_widths: Floats, widths: Floats) -> None:
     """Set widths[d], the normalised widths of a state[2 d]."""
     for attribute in range(len(spans)):
@@ -98,7 +86,7 @@ def measure(state: Ints, numbers: Floats, attributes: Ints, spans: Floats, node_
             widths[attribute] = 0.0
 
 
-@compiled
+@inner
 def turn_at(attributes: Ints, tree: Ints, attribute: int, node: int) -> int:
     """Return where `turns` begins for the children of a hierarchy node, or -1 for a numeric attribute."""
     if attributes[attribute, 0] >= 0:
@@ -106,7 +94,7 @@ def turn_at(attributes: Ints, tree: Ints, attribute: int, node: int) -> int:
     return attributes[attribute, 3] + tree[node, 4] * attributes[attribute, 2]
 
 
-@compiled
+@inner
 def choose_split(
     rows: Ints, part: Ints, rule: Rule, attributes: Ints, tree: Ints, turns: Ints, state: Ints, widths: Floats,
     tally: Longs, values: Longs, counts: Longs,
@@ -120,7 +108,7 @@ def choose_split(
         attribute = widest(widths)
         if attribute < 0:
             return -1, 0, -1, -1
-        node = state[2 * attribute]
+        node = np.int64(state[2 * attribute])
         if attributes[attribute, 0] >= 0:
             low, high, split, following = try_numeric(rows, part, attribute, size, rule, turns, tally, values, counts)
             state[2 * attribute], state[2 * attribute + 1] = low, high
@@ -133,17 +121,7 @@ def choose_split(
         widths[attribute] = -1.0
 
 
-@compiled
-def set_root(attributes: Ints, nodes: Ints, records: int) -> None:
-    """Give node 0 the whole domain and all records."""
-    for attribute in range(len(attributes)):
-        numeric = attributes[attribute, 0] >= 0
-        nodes[0, STATE + 2 * attribute] = 0 if numeric else attributes[attribute, 1]
-        nodes[0, STATE + 2 * attribute + 1] = attributes[attribute, 2] - 1 if numeric else 0
-    nodes[0, START], nodes[0, STOP] = 0, records
-
-
-@compiled
+@inner
 def set_child(
     line: Ints, state: Ints, index: int, attribute: int, split: int, following: int, attributes: Ints, tree: Ints
 ) -> None:
@@ -160,7 +138,7 @@ def set_child(
         line[own], line[LEAST], line[MOST] = following, split + 1, LAST
 
 
-@compiled
+@inner
 def set_class(line: Ints, state: Ints, attributes: Ints, tree: Ints) -> None:
     """Write the code ranges that a class of this tightened state publishes."""
     ranges = STATE + len(state)
@@ -172,7 +150,7 @@ def set_class(line: Ints, state: Ints, attributes: Ints, tree: Ints) -> None:
     line[ATTRIBUTE] = -1
 
 
-@compiled
+@inner
 def lengthen(nodes: Ints, used: int) -> Ints:
     """Return a copy with room for twice as many lines."""
     longer = np.zeros((2 * used, nodes.shape[1]), np.int32)
@@ -182,7 +160,7 @@ def lengthen(nodes: Ints, used: int) -> Ints:
     return longer
 
 
-@compiled
+@inner
 def add_children(
     rows: Ints, attributes: Ints, tree: Ints, turns: Ints, order: Ints, nodes: Ints, node: int, used: int, state: Ints,
     attribute: int, parts: int, split: int, following: int, ends: Longs, moved: Ints,
@@ -191,7 +169,7 @@ def add_children(
     if used + parts > len(nodes):
         nodes = lengthen(nodes, used + parts)
     start, stop = nodes[node, START], nodes[node, STOP]
-    turn = turn_at(attributes, tree, attribute, state[2 * attribute])
+    turn = turn_at(attributes, tree, attribute, np.int64(state[2 * attribute]))
     arrange(rows, order[start:stop], attribute, split, turns, turn, parts, ends, moved)
     nodes[node, ATTRIBUTE], nodes[node, FIRST] = attribute, used
     begin = 0
@@ -240,7 +218,7 @@ def grow(
     return nodes, used
 
 
-@compiled
+@inner
 def set_past(nodes: Ints, first: int, used: int) -> None:
     """Note for each node from `first` on the number after its last descendant."""
     for node in range(used - 1, first - 1, -1):
@@ -257,7 +235,10 @@ def partition(
     """Return order[m], the permutation of which every node is a range, and nodes[N, 8 + 4 d] with the root first."""
     order = np.arange(len(rows), dtype=np.int32)
     nodes = np.zeros((64, STATE + 4 * len(spans)), np.int32)
-    set_root(attributes, nodes, len(rows))
+    numeric = attributes[:, 0] >= 0
+    nodes[0, START], nodes[0, STOP] = 0, len(rows)
+    nodes[0, STATE : STATE + 2 * len(spans) : 2] = np.where(numeric, 0, attributes[:, 1])
+    nodes[0, STATE + 1 : STATE + 2 * len(spans) : 2] = np.where(numeric, attributes[:, 2] - 1, 0)
     nodes, used = grow(
         rows, rule, numbers, attributes, spans, tree, turns, node_widths, order, nodes, 0, 1, *scratch(rows, attributes, tree, secrets)
     )

@@ -14,11 +14,13 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
+compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+# callable from compiled functions only: what makes a function with many arrays callable from Python takes longer to compile than most of them
+inner = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
 FEW = 40
 
 
-@compiled
+@inner
 def weigh(rows: Ints, part: Ints, attribute: int, tally: Longs, values: Longs) -> int:
     """Write the part's distinct codes in ascending order to values[0] and their weights to values[1]; return how many."""
     if len(part) <= FEW:
@@ -47,7 +49,7 @@ def weigh(rows: Ints, part: Ints, attribute: int, tally: Longs, values: Longs) -
     return found
 
 
-@compiled
+@inner
 def weigh_few(rows: Ints, part: Ints, attribute: int, values: Longs) -> int:
     """Do the same by insertion, which leaves the memory of the large tally alone."""
     weight = rows.shape[1] - 1
@@ -66,7 +68,7 @@ def weigh_few(rows: Ints, part: Ints, attribute: int, values: Longs) -> int:
     return found
 
 
-@compiled
+@inner
 def sort(values: Longs, count: int) -> None:
     """Sort values[0, :count] a few bits at a time; values[1] is overwritten."""
     low = high = values[0, 0]
@@ -95,7 +97,7 @@ def sort(values: Longs, count: int) -> None:
         values[0, place] = values[1, place]
 
 
-@compiled
+@inner
 def side(code: int, split: int, turns: Ints, turn: int) -> int:
     """Return which part of a split takes the code: turns[turn + code] down a hierarchy; turn is -1 for a numeric split."""
     if turn >= 0:
@@ -103,7 +105,7 @@ def side(code: int, split: int, turns: Ints, turn: int) -> int:
     return 1 if code > split else 0
 
 
-@compiled
+@inner
 def count_parts(
     rows: Ints, part: Ints, attribute: int, split: int, turns: Ints, turn: int, diverse: bool, counts: Longs
 ) -> None:
@@ -119,20 +121,22 @@ def count_parts(
                 counts[index, secrets + 1] = held
 
 
-@compiled
-def clear_parts(
-    rows: Ints, part: Ints, attribute: int, split: int, turns: Ints, turn: int, diverse: bool, counts: Longs
-) -> None:
+@inner
+def clear_parts(rows: Ints, part: Ints, attribute: int, turns: Ints, turn: int, counts: Longs) -> None:
     """Zero what count_parts has touched."""
     secrets = counts.shape[1] - 3
+    if turn < 0:
+        for column in range(secrets + 3):
+            counts[0, column] = counts[1, column] = 0
+        return
     for record in part:
-        index = side(rows[record, attribute], split, turns, turn)
-        if counts[index, secrets] > 0:
-            for column in range(0 if diverse else secrets, secrets + 3):
-                counts[index, column] = 0
+        count = counts[turns[turn + rows[record, attribute]]]
+        if count[secrets] > 0:
+            for column in range(secrets + 3):
+                count[column] = 0
 
 
-@compiled
+@inner
 def arrange(
     rows: Ints, part: Ints, attribute: int, split: int, turns: Ints, turn: int, parts: int, ends: Longs, moved: Ints
 ) -> None:
