@@ -260,20 +260,21 @@ def plant(
 def evaluate(
     rows: Ints, rule: Rule, numbers: Floats, attributes: Ints, spans: Floats, tree: Ints, turns: Ints, node_widths: Floats,
     order: Ints, nodes: Ints, tally: Longs, values: Longs, counts: Longs, ends: Longs, moved: Ints,
-    targets: Ints, slots: Ints, coverage: Ints, steps: Ints,
-) -> None:
-    """Turn the coverage[t, d, n] of the targets by the base tree, order[m] and nodes[N, 8 + 4 d], into that without each of them.
+    targets: Ints, slots: Ints, coverage: Ints, steps: Ints, tops: Longs, log: Ints,
+) -> tuple[Ints, Ints]:
+    """Turn the coverage[t, d, n] of the targets by the base tree, in order and nodes up to tops, into that without each of them.
 
     targets[t] are row numbers; slots[m] their places in coverage; steps[t + 1, n] is scratch.
-    targets are reordered; rows are changed on the way and restored.
+    targets are reordered; rows are changed on the way and restored; order and nodes are used beyond tops and returned, perhaps lengthened.
+    With a log[L, 2] and one target every change is a rebuilt subtree that stays: (node, its replacement), closed by (-1, -1).
     """
     dimensions, weight, none = len(spans), rows.shape[1] - 1, np.int64(-1)
     keys, own = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
     facts, tried = np.empty((dimensions, FACTS), np.int64), np.empty(dimensions, np.int64)
     bounds, held = np.empty(4 * dimensions + 2, np.int64), np.empty(coverage.shape[2], np.int64)
-    tops = np.array([len(order), len(nodes), 0])
     tasks, task = np.empty((64, TASK_STATE + 2 * dimensions), np.int32), np.empty(TASK_STATE + 2 * dimensions, np.int32)
-    count = np.int64(len(targets))
+    count, logged = np.int64(len(targets)), 0
+    tops[TASKS] = 0
     tasks = push(tasks, tops, np.int64(DESCEND), np.int64(0), np.int64(0), count, count, none, none, none, none, nodes[0, STATE:])
     while tops[TASKS] > 0:
         tops[TASKS] -= 1
@@ -306,7 +307,10 @@ def evaluate(
                         tasks, tops, facts, tried, ends, moved,
                     )
                 since = until
-            if since < stop:
+            if since < stop and len(log) > 0:
+                owner = np.int64(targets[since])
+                tasks = push(tasks, tops, np.int64(REBUILD), node, since, since, stop, none, none, none, owner, inherited)
+            elif since < stop:
                 was_class = nodes[node, ATTRIBUTE] < 0
                 if not was_class:
                     cover(rows, order, nodes, node, none, targets[since:stop], slots, coverage, values, steps)
@@ -327,6 +331,10 @@ def evaluate(
             cover(rows, order, nodes, old, used, targets[begin:stop], slots, coverage, values, steps)
             if removed >= 0:
                 rows[removed, weight] += 1
+            if len(log) > 0:
+                log[logged, 0], log[logged, 1] = node, used
+                logged += 1
+                continue
             if kind == REBUILD:
                 tops[ORDER], tops[NODES] = end, used
                 continue
@@ -338,3 +346,6 @@ def evaluate(
                 rows, attributes, tree, turns, nodes, used, np.int64(task[SPLIT]), task[TASK_STATE:], targets, begin, alike,
                 tasks, tops, ends, moved,
             )
+    if logged < len(log):
+        log[logged, 0], log[logged, 1] = -1, -1
+    return order, nodes
