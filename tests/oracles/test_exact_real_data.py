@@ -2,7 +2,9 @@
 
 import csv
 import os
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -79,7 +81,8 @@ def test_distances_equal_brute_force(source: tuple, rule: str) -> None:
     procedure = procedure_of(rule)
     everyone = exact.influence(table, np.arange(table.distinct), procedure)
     some = np.random.default_rng(5).choice(table.distinct, 600, replace=False)
-    expected = brute_force.influence(table, some, procedure)
+    again = SimpleNamespace(release=procedure.sanitizer.release)  # hides what it shares with the exact engine
+    expected = brute_force.influence(table, some, replace(procedure, sanitizer=again))
     # the engines round differently: one adds logarithms, the other multiplies
     np.testing.assert_allclose(everyone.distance[some], expected.distance, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(everyone.predicted[some], expected.predicted)
