@@ -1,4 +1,4 @@
-"""All leave-one-outs at once, for Mondrian, TF and Bernoulli naive Bayes: equal to brute force, near-linear (docs/exact-engine.md)."""
+"""All leave-one-outs at once for Mondrian, TF and Bernoulli naive Bayes: as brute force, near-linear (docs/exact-engine.md)."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -7,7 +7,7 @@ slots[record] is a target's place in coverage. Rows, order and nodes are those o
 import numpy as np
 
 from dit_dask.kernels.mondrian import ATTRIBUTE, FIRST, PAST, START, STATE, STOP
-from dit_dask.kernels.weigh import Floats, Ints, Longs, compiled, inner, sort
+from dit_dask.kernels.weigh import Floats, Ints, Longs, compiled, inner, long, sort
 
 FEW_TARGETS = 4
 SPARSE = 32  # codes that lie further apart than this are sorted and searched, closer ones are ranked by a list of all of them
@@ -46,22 +46,22 @@ def cover_few(
 
 @inner
 def rank_codes(rows: Ints, targets: Ints, attribute: int, values: Longs) -> tuple[int, int, int]:
-    """Return (count, low, reach) and prepare values[0] so that `rank` can tell how many of the targets' codes are below a code."""
-    low = high = np.int64(rows[targets[0], attribute])
+    """Prepare values[0] so that `rank` can tell how many of the targets' codes are below a code; return (count, low, reach)."""
+    low = high = long(rows[targets[0], attribute])
     for target in targets:
-        code = np.int64(rows[target, attribute])
+        code = long(rows[target, attribute])
         low, high = min(low, code), max(high, code)
-    count, reach = np.int64(len(targets)), high - low + 1
+    count, reach = long(len(targets)), high - low + 1
     if reach > SPARSE * count:
         for place in range(count):
             values[0, place] = rows[targets[place], attribute]
         sort(values, count)
-        return count, low, np.int64(0)
+        return count, low, long(0)
     for offset in range(reach):
         values[0, offset] = 0
     for target in targets:
         values[0, rows[target, attribute] - low] = 1
-    count = np.int64(0)
+    count = long(0)
     for offset in range(reach):
         count, values[0, offset] = count + values[0, offset], count
     return count, low, reach
@@ -75,7 +75,7 @@ def rank(values: Longs, count: int, low: int, reach: int, code: int) -> int:
         if offset <= 0:
             return 0
         return values[0, offset] if offset < reach else count
-    first, last = np.int64(0), count
+    first, last = long(0), count
     while first < last:
         middle = (first + last) // 2
         if values[0, middle] < code:
@@ -96,8 +96,8 @@ def add_steps(
     first, past = classes_under(nodes, node)
     for line in range(first, past):
         if nodes[line, ATTRIBUTE] < 0:
-            begin = rank(values, count, low, reach, np.int64(nodes[line, column]))
-            end = rank(values, count, low, reach, np.int64(nodes[line, column + 1]) + 1)
+            begin = rank(values, count, low, reach, long(nodes[line, column]))
+            end = rank(values, count, low, reach, long(nodes[line, column + 1]) + 1)
             for place in range(nodes[line, START], nodes[line, STOP] if begin < end else 0):
                 record = order[place]
                 steps[begin, rows[record, secret]] += sign * rows[record, weight]
@@ -122,7 +122,7 @@ def cover_many(
             for value in range(secrets):
                 steps[step, value] += steps[step - 1, value]
         for target in targets:
-            step = rank(values, count, low, reach, np.int64(rows[target, attribute]))
+            step = rank(values, count, low, reach, long(rows[target, attribute]))
             for value in range(secrets):
                 coverage[slots[target], attribute, value] += steps[step, value]
 
@@ -132,7 +132,7 @@ def cover(
     rows: Ints, order: Ints, nodes: Ints, old: int, new: int, targets: Ints, slots: Ints, coverage: Ints,
     values: Longs, steps: Ints,
 ) -> None:
-    """Replace the classes under the old node by those under the new one in the coverage of the targets; -1 stands for no node."""
+    """Replace the classes under the old node by those under the new one in the coverage of the targets; -1: no node."""
     if len(targets) > FEW_TARGETS:
         cover_many(rows, order, nodes, old, new, targets, slots, coverage, values, steps)
         return

@@ -1,7 +1,8 @@
 """All leave-one-outs of a Mondrian tree in one descent (docs/exact-engine.md).
 
-Work waits on an explicit stack, tasks[T, 9 + 2 d]: kind, node, begin, alike, stop, attribute, split, following, owner; and a state.
-    DESCEND  evaluate targets[begin:stop] inside a node that was built from all records; if it has an owner, its one target, it inherits the state
+Work waits on an explicit stack, tasks[T, 9 + 2 d]: kind, node, begin, alike, stop, attribute, split, following, owner; a state.
+    DESCEND  evaluate targets[begin:stop] inside a node that was built from all records; for the owner, if there is one,
+             which is then the only target, the node inherits the state
     BRANCH   those targets split the node in another way than it is split: grow that tree and descend in it
     OWN      waits below its BRANCH: a target that splits like the branch, but leaves bounds of its own to the children
     DROP     waits below these: forget the trees grown since
@@ -17,13 +18,38 @@ import numpy as np
 
 from dit_dask.kernels.exact_coverage import cover
 from dit_dask.kernels.exact_outcomes import (
-    ABOVE, ABOVE_NEXT, ABOVE_NEXT_WITHOUT, BELOW, BELOW_NEXT, FACTS, HIGH, HIGH_WITHOUT, LOW, LOW_WITHOUT, decide,
+    ABOVE,
+    ABOVE_NEXT,
+    ABOVE_NEXT_WITHOUT,
+    BELOW,
+    BELOW_NEXT,
+    FACTS,
+    HIGH,
+    HIGH_WITHOUT,
+    LOW,
+    LOW_WITHOUT,
+    decide,
 )
 from dit_dask.kernels.mondrian import (
-    ATTRIBUTE, COUNT, FIRST, LEAST, MOST, PAST, START, STATE, STOP,
-    Rule, add_children, grow, lengthen, measure, set_child, turn_at, widest,
+    ATTRIBUTE,
+    COUNT,
+    FIRST,
+    LEAST,
+    MOST,
+    PAST,
+    START,
+    STATE,
+    STOP,
+    Rule,
+    add_children,
+    grow,
+    lengthen,
+    measure,
+    set_child,
+    turn_at,
+    widest,
 )
-from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, compiled, inner
+from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, compiled, inner, long
 
 DESCEND, BRANCH, OWN, DROP, REBUILD, COMPARE = range(6)
 KIND, NODE, BEGIN, ALIKE, END, SPLIT_ON, SPLIT, FOLLOWING, OWNER, TASK_STATE = range(10)
@@ -51,7 +77,10 @@ def group_targets(targets: Ints, keys: Ints, own: Ints, bounds: Longs, moved: In
 
 @inner
 def tighten(inherited: Ints, codes: Ints, attribute: int, attributes: Ints, facts: Longs, tried: Longs, state: Ints) -> None:
-    """Set state[2 d] to the inherited one as it is after trying the attribute, for the target with these codes (empty: for those without bounds of their own)."""
+    """Set state[2 d] to what is left of the inherited one after trying the attribute, for the target with these codes.
+
+    No codes: for targets without bounds of their own.
+    """
     for column in range(len(state)):
         state[column] = inherited[column]
     for tested in tried:
@@ -66,7 +95,8 @@ def tighten(inherited: Ints, codes: Ints, attribute: int, attributes: Ints, fact
 
 @inner
 def settle_class(
-    rows: Ints, part: Ints, was_class: bool, targets: Ints, slots: Ints, attributes: Ints, facts: Longs, coverage: Ints, held: Longs
+    rows: Ints, part: Ints, was_class: bool, targets: Ints, slots: Ints, attributes: Ints, facts: Longs, coverage: Ints,
+    held: Longs,
 ) -> None:
     """Let the node be one class without the target; one that it was before is taken away. held[n] is scratch."""
     secret, weight = rows.shape[1] - 2, rows.shape[1] - 1
@@ -104,8 +134,8 @@ def copy_part(order: Ints, start: int, stop: int, end: int, missing: int) -> tup
 
 @inner
 def push(
-    tasks: Ints, tops: Longs, kind: int, node: int, begin: int, alike: int, stop: int, attribute: int, split: int, following: int,
-    owner: int, state: Ints,
+    tasks: Ints, tops: Longs, kind: int, node: int, begin: int, alike: int, stop: int, attribute: int, split: int,
+    following: int, owner: int, state: Ints,
 ) -> Ints:
     """Put a task on the stack; return the stack, perhaps lengthened."""
     top = tops[TASKS]
@@ -126,18 +156,18 @@ def push_children(
     begin: int, stop: int, tasks: Ints, tops: Longs, ends: Longs, moved: Ints,
 ) -> Ints:
     """Send targets[begin:stop] down to the children that hold them of a parent of this tightened state."""
-    none = np.int64(-1)
-    attribute = np.int64(nodes[parent, ATTRIBUTE])
-    numeric, above = attributes[attribute, 0] >= 0, np.int64(state[2 * attribute])
+    none = long(-1)
+    attribute = long(nodes[parent, ATTRIBUTE])
+    numeric, above = attributes[attribute, 0] >= 0, long(state[2 * attribute])
     turn = turn_at(attributes, tree, attribute, above)
-    parts = np.int64(2 if numeric else tree[above, 3])
+    parts = long(2 if numeric else tree[above, 3])
     arrange(rows, targets[begin:stop], attribute, split, turns, turn, parts, ends, moved)
-    first = np.int64(nodes[parent, FIRST])
+    first = long(nodes[parent, FIRST])
     for child in range(first, first + nodes[parent, COUNT]):
         index = child - first if numeric else nodes[child, STATE + 2 * attribute] - tree[above, 2]
         since, until = begin + (ends[index - 1] if index > 0 else 0), begin + ends[index]
         if since < until:
-            tasks = push(tasks, tops, np.int64(DESCEND), child, since, until, until, none, none, none, none, state)
+            tasks = push(tasks, tops, long(DESCEND), child, since, until, until, none, none, none, none, state)
     return tasks
 
 
@@ -146,11 +176,11 @@ def push_own(
     rows: Ints, attributes: Ints, tree: Ints, nodes: Ints, parent: int, split: int, following: int, state: Ints, targets: Ints,
     place: int, tasks: Ints, tops: Longs,
 ) -> Ints:
-    """Send one target down a parent of this tightened state, and look into children that inherit another state than they did."""
-    none, line = np.int64(-1), np.empty(nodes.shape[1], np.int32)
-    attribute = np.int64(nodes[parent, ATTRIBUTE])
+    """Send one target down a parent of this tightened state, and look into children that now inherit another one."""
+    none, line = long(-1), np.empty(nodes.shape[1], np.int32)
+    attribute = long(nodes[parent, ATTRIBUTE])
     numeric, code = attributes[attribute, 0] >= 0, rows[targets[place], attribute]
-    first = np.int64(nodes[parent, FIRST])
+    first = long(nodes[parent, FIRST])
     for child in range(first, first + nodes[parent, COUNT]):
         index = child - first if numeric else nodes[child, STATE + 2 * attribute] - tree[state[2 * attribute], 2]
         set_child(line, state, index, attribute, split, following, attributes, tree)
@@ -159,7 +189,7 @@ def push_own(
         for column in range(STATE, STATE + 2 * len(attributes)):
             equal = equal and line[column] == nodes[child, column]
         if inside or not equal:
-            kind, owner = np.int64(DESCEND if inside else COMPARE), np.int64(-1 if equal else targets[place])
+            kind, owner = long(DESCEND if inside else COMPARE), long(-1 if equal else targets[place])
             tasks = push(tasks, tops, kind, child, place, place, place + 1, none, none, none, owner, line[STATE:])
     return tasks
 
@@ -168,18 +198,18 @@ def push_own(
 def push_compared(
     numbers: Floats, attributes: Ints, spans: Floats, node_widths: Floats, nodes: Ints, task: Ints, tasks: Ints, tops: Longs
 ) -> Ints:
-    """Rebuild a node if its state makes it try other attributes before it splits, else compare the children that inherit the difference."""
-    none, dimensions = np.int64(-1), len(spans)
-    node, place = np.int64(task[NODE]), np.int64(task[BEGIN])
+    """Rebuild a node if the state makes it try other attributes before it splits, else compare the children that inherit it."""
+    none, dimensions = long(-1), len(spans)
+    node, place = long(task[NODE]), long(task[BEGIN])
     mine, state = np.empty(dimensions), task[TASK_STATE:].copy()
     base = np.empty(dimensions)
     measure(state, numbers, attributes, spans, node_widths, mine)
     measure(nodes[node, STATE:], numbers, attributes, spans, node_widths, base)
-    attribute = np.int64(nodes[node, ATTRIBUTE])
+    attribute = long(nodes[node, ATTRIBUTE])
     while attribute >= 0 and base[attribute] >= 0.0:
         tried = widest(base)
         if widest(mine) != tried:
-            return push(tasks, tops, np.int64(REBUILD), node, place, place, place + 1, none, none, none, none, state)
+            return push(tasks, tops, long(REBUILD), node, place, place, place + 1, none, none, none, none, state)
         base[tried], mine[tried] = -1.0, -1.0
     differs = False
     for other in range(dimensions if attribute >= 0 else 0):  # what was tried has been tightened to the records since
@@ -190,7 +220,7 @@ def push_compared(
             for column in range(2 * other, 2 * other + 2):
                 if base[other] < 0.0:
                     state[column] = nodes[child, STATE + column]
-        tasks = push(tasks, tops, np.int64(COMPARE), child, place, place, place + 1, none, none, none, none, state)
+        tasks = push(tasks, tops, long(COMPARE), child, place, place, place + 1, none, none, none, none, state)
     return tasks
 
 
@@ -203,8 +233,8 @@ def follow(
 
     inherited[2 d]: the state that the node inherits in their case.
     """
-    none, state = np.int64(-1), np.empty(2 * len(attributes), np.int32)
-    attribute = np.int64(key // 2)
+    none, state = long(-1), np.empty(2 * len(attributes), np.int32)
+    attribute = long(key // 2)
     numeric = attributes[attribute, 0] >= 0
     fact = facts[attribute]
     split, following = none, none
@@ -213,20 +243,22 @@ def follow(
     same = nodes[node, ATTRIBUTE] == attribute and (not numeric or nodes[nodes[node, FIRST], MOST] == split)
     if not same and alike - begin <= REBUILD_UP_TO:
         for place in range(begin, stop):
-            owner = np.int64(targets[place])
-            tasks = push(tasks, tops, np.int64(REBUILD), node, place, place, place + 1, none, none, none, owner, inherited)
+            owner = long(targets[place])
+            tasks = push(tasks, tops, long(REBUILD), node, place, place, place + 1, none, none, none, owner, inherited)
         return tasks
     if not same:
-        tasks = push(tasks, tops, np.int64(DROP), node, none, none, none, none, none, none, none, inherited)
+        tasks = push(tasks, tops, long(DROP), node, none, none, none, none, none, none, none, inherited)
     for place in range(alike, stop):
-        owner = np.int64(targets[place])
+        owner = long(targets[place])
         tighten(inherited, rows[owner], attribute, attributes, facts, tried, state)
         mine = fact[ABOVE_NEXT_WITHOUT] if numeric and rows[owner, attribute] == following else following
-        tasks = push(tasks, tops, np.int64(OWN), node, place, place, place + 1, attribute, split, mine, owner, state)
+        tasks = push(tasks, tops, long(OWN), node, place, place, place + 1, attribute, split, mine, owner, state)
     tighten(inherited, rows[0, :0], attribute, attributes, facts, tried, state)
     if not same:
-        return push(tasks, tops, np.int64(BRANCH), node, begin, alike, stop, attribute, split, following, none, state)
-    return push_children(rows, attributes, tree, turns, nodes, node, split, state, targets, begin, alike, tasks, tops, ends, moved)
+        return push(tasks, tops, long(BRANCH), node, begin, alike, stop, attribute, split, following, none, state)
+    return push_children(
+        rows, attributes, tree, turns, nodes, node, split, state, targets, begin, alike, tasks, tops, ends, moved
+    )
 
 
 @inner
@@ -234,11 +266,11 @@ def plant(
     rows: Ints, attributes: Ints, tree: Ints, turns: Ints, order: Ints, nodes: Ints, task: Ints, tops: Longs,
     ends: Longs, moved: Ints,
 ) -> tuple[Ints, Ints, int]:
-    """Copy the task's node behind the trees; return order, nodes and the first line to grow: the copy or, of a branch, its children."""
+    """Copy the task's node behind the trees; return order, nodes and the first line to grow: the copy or its children."""
     copy, source, removed = tops[NODES], task[NODE], task[OWNER]
     if copy == len(nodes):
         nodes = lengthen(nodes, copy)
-    missing = np.int64(removed if removed >= 0 and rows[removed, rows.shape[1] - 1] == 1 else -1)
+    missing = long(removed if removed >= 0 and rows[removed, rows.shape[1] - 1] == 1 else -1)
     nodes[copy, START] = tops[ORDER]
     order, tops[ORDER] = copy_part(order, nodes[source, START], nodes[source, STOP], tops[ORDER], missing)
     nodes[copy, STOP] = tops[ORDER]
@@ -247,11 +279,11 @@ def plant(
         for column in range(2 * len(attributes)):
             nodes[copy, STATE + column] = task[TASK_STATE + column]
         return order, nodes, copy
-    attribute, state = np.int64(task[SPLIT_ON]), task[TASK_STATE:]
-    parts = np.int64(2 if attributes[attribute, 0] >= 0 else tree[state[2 * attribute], 3])
+    attribute, state = long(task[SPLIT_ON]), task[TASK_STATE:]
+    parts = long(2 if attributes[attribute, 0] >= 0 else tree[state[2 * attribute], 3])
     nodes, tops[NODES] = add_children(
         rows, attributes, tree, turns, order, nodes, copy, tops[NODES], state, attribute, parts,
-        np.int64(task[SPLIT]), np.int64(task[FOLLOWING]), ends, moved,
+        long(task[SPLIT]), long(task[FOLLOWING]), ends, moved,
     )
     return order, nodes, copy + 1
 
@@ -262,32 +294,36 @@ def evaluate(
     order: Ints, nodes: Ints, tally: Longs, values: Longs, counts: Longs, ends: Longs, moved: Ints,
     targets: Ints, slots: Ints, coverage: Ints, steps: Ints, tops: Longs, log: Ints,
 ) -> tuple[Ints, Ints]:
-    """Turn the coverage[t, d, n] of the targets by the base tree, in order and nodes up to tops, into that without each of them.
+    """Turn the coverage[t, d, n] of the targets by the base tree, order and nodes up to tops, into that without each.
 
     targets[t] are row numbers; slots[m] their places in coverage; steps[t + 1, n] is scratch.
-    targets are reordered; rows are changed on the way and restored; order and nodes are used beyond tops and returned, perhaps lengthened.
+    targets are reordered; rows are changed on the way and restored; order and nodes are used beyond tops and returned.
     With a log[L, 2] and one target every change is a rebuilt subtree that stays: (node, its replacement), closed by (-1, -1).
     """
-    dimensions, weight, none = len(spans), rows.shape[1] - 1, np.int64(-1)
+    dimensions, weight, none = len(spans), rows.shape[1] - 1, long(-1)
     keys, own = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
     facts, tried = np.empty((dimensions, FACTS), np.int64), np.empty(dimensions, np.int64)
     bounds, held = np.empty(4 * dimensions + 2, np.int64), np.empty(coverage.shape[2], np.int64)
-    tasks, task = np.empty((64, TASK_STATE + 2 * dimensions), np.int32), np.empty(TASK_STATE + 2 * dimensions, np.int32)
-    count, logged = np.int64(len(targets)), 0
+    tasks = np.empty((64, TASK_STATE + 2 * dimensions), np.int32)
+    task = np.empty(tasks.shape[1], np.int32)
+    count, logged = long(len(targets)), 0
     tops[TASKS] = 0
-    tasks = push(tasks, tops, np.int64(DESCEND), np.int64(0), np.int64(0), count, count, none, none, none, none, nodes[0, STATE:])
+    root = nodes[0, STATE:]
+    tasks = push(tasks, tops, long(DESCEND), long(0), long(0), count, count, none, none, none, none, root)
     while tops[TASKS] > 0:
         tops[TASKS] -= 1
         for column in range(len(task)):
             task[column] = tasks[tops[TASKS], column]
-        kind, node, begin, alike, stop = task[KIND], np.int64(task[NODE]), np.int64(task[BEGIN]), np.int64(task[ALIKE]), np.int64(task[END])
+        kind, node = task[KIND], long(task[NODE])
+        begin, alike, stop = long(task[BEGIN]), long(task[ALIKE]), long(task[END])
         if kind == DROP:
             tops[ORDER], tops[NODES] = begin, stop
         elif kind == COMPARE:
             tasks = push_compared(numbers, attributes, spans, node_widths, nodes, task, tasks, tops)
         elif kind == OWN:
-            split, following = np.int64(task[SPLIT]), np.int64(task[FOLLOWING])
-            tasks = push_own(rows, attributes, tree, nodes, node, split, following, task[TASK_STATE:], targets, begin, tasks, tops)
+            split, following = long(task[SPLIT]), long(task[FOLLOWING])
+            state = task[TASK_STATE:]
+            tasks = push_own(rows, attributes, tree, nodes, node, split, following, state, targets, begin, tasks, tops)
         elif kind == DESCEND:
             part, group = order[nodes[node, START] : nodes[node, STOP]], targets[begin:stop]
             inherited = nodes[node, STATE:] if task[OWNER] < 0 else task[TASK_STATE:]
@@ -303,13 +339,13 @@ def evaluate(
                 until = begin + bounds[2 * key + 1]
                 if since < until:
                     tasks = follow(
-                        rows, attributes, tree, turns, nodes, node, inherited, key, targets, since, begin + bounds[2 * key], until,
-                        tasks, tops, facts, tried, ends, moved,
+                        rows, attributes, tree, turns, nodes, node, inherited, key, targets,
+                        since, begin + bounds[2 * key], until, tasks, tops, facts, tried, ends, moved,
                     )
                 since = until
             if since < stop and len(log) > 0:
-                owner = np.int64(targets[since])
-                tasks = push(tasks, tops, np.int64(REBUILD), node, since, since, stop, none, none, none, owner, inherited)
+                owner = long(targets[since])
+                tasks = push(tasks, tops, long(REBUILD), node, since, since, stop, none, none, none, owner, inherited)
             elif since < stop:
                 was_class = nodes[node, ATTRIBUTE] < 0
                 if not was_class:
@@ -343,7 +379,7 @@ def evaluate(
             drop = tasks[tops[TASKS] - (stop - alike) - 1]
             drop[BEGIN], drop[END] = end, used
             tasks = push_children(
-                rows, attributes, tree, turns, nodes, used, np.int64(task[SPLIT]), task[TASK_STATE:], targets, begin, alike,
+                rows, attributes, tree, turns, nodes, used, long(task[SPLIT]), task[TASK_STATE:], targets, begin, alike,
                 tasks, tops, ends, moved,
             )
     if logged < len(log):

@@ -4,15 +4,15 @@ Rows, parts, nodes, rules and the scratch arrays are those of kernels.mondrian a
 The order in which attributes are tried depends on the inherited widths only, so it is the same for all targets.
 
 facts[d, 9] says, for each numeric attribute tried, what a target needs to know: the bounds of the node, the split for targets
-above and not above it, and the value that follows; *_WITHOUT is that value for the target that holds it (-1: there is none left).
-keys[record]: 2 a + 0 (split of facts ABOVE, or categorical) or 2 a + 1 (BELOW) for a split on attribute a, 2 d for a class.
+above and not above it, and the value that follows; *_WITHOUT is that value for the target that holds it (-1: none is left).
+keys[record]: 2 a (the split ABOVE, or categorical) or 2 a + 1 (BELOW) for a split on attribute a, 2 d for a class.
 own[record]: 1 where the target alone changes a bound that children inherit.
 """
 
 import numpy as np
 
 from dit_dask.kernels.mondrian import Rule, measure, turn_at, widest
-from dit_dask.kernels.weigh import Floats, Ints, Longs, clear_parts, count_parts, inner, side, weigh
+from dit_dask.kernels.weigh import Floats, Ints, Longs, clear_parts, count_parts, inner, long, side, weigh
 
 LOW, LOW_WITHOUT, HIGH, HIGH_WITHOUT, ABOVE, ABOVE_NEXT, ABOVE_NEXT_WITHOUT, BELOW, BELOW_NEXT = range(9)
 FACTS = 9
@@ -20,7 +20,7 @@ FACTS = 9
 
 @inner
 def split_facts(values: Longs, found: int, size: int, need: int, facts: Longs) -> tuple[int, int]:
-    """Set facts[9] from the values[2, found] of a node of this size; return the weights up to both splits (-1: none for anyone)."""
+    """Set facts[9] from the values[2, found] of a node of this size; return the weights up to both splits (-1: no split)."""
     last = found - 1
     facts[LOW], facts[HIGH] = values[0, 0], values[0, last]
     facts[LOW_WITHOUT], facts[HIGH_WITHOUT] = facts[LOW], facts[HIGH]
@@ -83,14 +83,14 @@ def judge_splits(
     for which in range(2):
         split = facts[ABOVE] if which == 0 else facts[BELOW]
         if which == 0 or split != facts[ABOVE]:
-            clear_parts(rows, part, attribute, turns, np.int64(-1), counts)
-            count_parts(rows, part, attribute, split, turns, np.int64(-1), diverse, counts)
+            clear_parts(rows, part, attribute, turns, long(-1), counts)
+            count_parts(rows, part, attribute, split, turns, long(-1), diverse, counts)
         other = counts[which]  # the side that the target is not on: left of it for those above
         whole = other[secrets + 1] * need <= other[secrets]
         judge_side(counts[1 - which], need, verdicts[which])
         for secret in range(secrets):
             verdicts[which, secret] = verdicts[which, secret] > 0 and whole
-    clear_parts(rows, part, attribute, turns, np.int64(-1), counts)
+    clear_parts(rows, part, attribute, turns, long(-1), counts)
 
 
 @inner
@@ -123,10 +123,10 @@ def count_spoiled(
 ) -> int:
     """Fill counts down a hierarchy, ties included; return how many parts are not valid."""
     secrets = counts.shape[1] - 3
-    count_parts(rows, part, attribute, np.int64(-1), turns, turn, diverse, counts)
+    count_parts(rows, part, attribute, long(-1), turns, turn, diverse, counts)
     spoiled = 0
     for record in part:
-        count = counts[side(rows[record, attribute], np.int64(-1), turns, turn)]
+        count = counts[side(rows[record, attribute], long(-1), turns, turn)]
         if count[secrets + 2] == 0:
             count[secrets + 2] = not diverse
             for secret in range(secrets if diverse else 0):
@@ -147,7 +147,7 @@ def decide_categorical(
     for record in targets:
         if keys[record] >= 0:
             continue
-        count = counts[side(rows[record, attribute], np.int64(-1), turns, turn)]
+        count = counts[side(rows[record, attribute], long(-1), turns, turn)]
         size, most = count[secrets], count[secrets + 1]
         before = most * need > size if diverse else size < need
         if diverse and count[secrets + 2] == 1 and count[rows[record, secret]] == most:
@@ -166,11 +166,11 @@ def decide(
     part: Ints, state: Ints, targets: Ints, tally: Longs, values: Longs, counts: Longs,
     keys: Ints, own: Ints, facts: Longs, tried: Longs,
 ) -> None:
-    """Set keys and own of all targets at the node with this part and inherited state, facts[d, 9], and tried[d] in order (-1: not tried)."""
+    """Set keys and own of all targets at a node with this part and inherited state; facts[d, 9]; tried[d] in order (or -1)."""
     weight, dimensions = rows.shape[1] - 1, len(spans)
     widths, verdicts = np.empty(dimensions), np.empty((2, counts.shape[1] - 3), np.int64)
     measure(state, numbers, attributes, spans, node_widths, widths)
-    size = np.int64(0)
+    size = long(0)
     for record in part:
         size += rows[record, weight]
     for record in targets:
@@ -182,12 +182,14 @@ def decide(
             continue
         attribute = widest(widths)
         tried[place], widths[attribute] = attribute, -1.0
-        node = np.int64(state[2 * attribute])
+        node = long(state[2 * attribute])
         if attributes[attribute, 0] >= 0:
             found = weigh(rows, part, attribute, tally, values)
             left_above, left_below = split_facts(values, found, size, rule[0], facts[attribute])
             if left_above >= 0:
-                judge_splits(rows, part, attribute, size, rule, turns, left_above, left_below, facts[attribute], counts, verdicts)
+                judge_splits(
+                    rows, part, attribute, size, rule, turns, left_above, left_below, facts[attribute], counts, verdicts
+                )
             undecided -= decide_numeric(rows, targets, attribute, facts[attribute], verdicts, keys, own)
         elif tree[node, 3] > 0 and size > 1:
             turn = turn_at(attributes, tree, attribute, node)

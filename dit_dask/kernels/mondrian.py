@@ -1,22 +1,25 @@
 """Mondrian's top-down partition of weighted distinct records, by the rules of the published programs.
 
 Records are rows[m, d + 2]: codes, secret, weight. A node of the tree is a range of `order`, a list of row numbers.
-Its line in nodes[N, 8 + 4 d] holds: attribute it is split on (-1 for a class), first child, child count, start, stop, the lowest
-and highest code of its parent's attribute that lead to it, and the number after its last descendant; then its state as inherited, for
-each attribute the code bounds (low, high) of a numeric one or (hierarchy node, 0) of a categorical one; then, for a class, the code ranges it publishes.
+Its line in nodes[N, 8 + 4 d] holds
+    the attribute it is split on (-1: a class), first child, child count, start, stop, the lowest and the highest code of its
+    parent's attribute that lead to it, the number after its last descendant;
+    its state as inherited: for each attribute the code bounds (low, high) if numeric, (hierarchy node, 0) if categorical;
+    for a class, the code range that it publishes of each attribute.
 Children are neighbours, and so are all descendants: they are the lines from the first child to the last descendant.
 
 The attributes come as flat arrays, hierarchies one after the other:
-numbers: values of all numeric attributes; attributes[d, 4]: first position in `numbers` or -1 if categorical, root node, number of levels,
-first position in `turns` or -1 if numeric; spans[d]: ranges of the numeric ones; tree[nodes, 5]: first leaf code, last leaf code, first child,
-child count, depth; turns: for each depth and code which child to take there; node_widths[nodes].
+    numbers: values of all numeric attributes; spans[d]: their ranges;
+    attributes[d, 4]: first position in `numbers` or -1, root node, number of levels, first position in `turns` or -1;
+    tree[nodes, 5]: first leaf code, last leaf code, first child, child count, depth; node_widths[nodes];
+    turns: for each depth of a hierarchy and each code, which child leads to the code.
 
 A rule is (need, diverse, strict): `need` records a part or, if diverse, `need`-diversity; strict checks both sides.
 """
 
 import numpy as np
 
-from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, clear_parts, compiled, count_parts, inner, weigh
+from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, clear_parts, compiled, count_parts, inner, long, weigh
 
 Rule = tuple[int, bool, bool]
 
@@ -57,7 +60,7 @@ def try_numeric(
     low, high, split = values[0, 0], values[0, found - 1], values[0, position]
     if position == found - 1 or (strict and not diverse and size - left < need):
         return low, high, -1, -1
-    if diverse and not parts_valid(rows, part, attribute, split, turns, np.int64(-1), need, diverse, counts):
+    if diverse and not parts_valid(rows, part, attribute, split, turns, long(-1), need, diverse, counts):
         return low, high, -1, -1
     return low, high, split, values[0, position + 1]
 
@@ -101,14 +104,14 @@ def choose_split(
 ) -> tuple[int, int, int, int]:
     """Return (attribute, parts, split, following) of the widest attribute that splits, or attribute -1; tighten the state."""
     weight = rows.shape[1] - 1
-    size = np.int64(0)
+    size = long(0)
     for record in part:
         size += rows[record, weight]
     while True:
         attribute = widest(widths)
         if attribute < 0:
             return -1, 0, -1, -1
-        node = np.int64(state[2 * attribute])
+        node = long(state[2 * attribute])
         if attributes[attribute, 0] >= 0:
             low, high, split, following = try_numeric(rows, part, attribute, size, rule, turns, tally, values, counts)
             state[2 * attribute], state[2 * attribute + 1] = low, high
@@ -116,7 +119,7 @@ def choose_split(
                 return attribute, 2, split, following
         elif tree[node, 3] > 0:
             turn = turn_at(attributes, tree, attribute, node)
-            if parts_valid(rows, part, attribute, np.int64(-1), turns, turn, rule[0], rule[1], counts):
+            if parts_valid(rows, part, attribute, long(-1), turns, turn, rule[0], rule[1], counts):
                 return attribute, tree[node, 3], -1, -1
         widths[attribute] = -1.0
 
@@ -169,7 +172,7 @@ def add_children(
     if used + parts > len(nodes):
         nodes = lengthen(nodes, used + parts)
     start, stop = nodes[node, START], nodes[node, STOP]
-    turn = turn_at(attributes, tree, attribute, np.int64(state[2 * attribute]))
+    turn = turn_at(attributes, tree, attribute, long(state[2 * attribute]))
     arrange(rows, order[start:stop], attribute, split, turns, turn, parts, ends, moved)
     nodes[node, ATTRIBUTE], nodes[node, FIRST] = attribute, used
     begin = 0
@@ -188,7 +191,7 @@ def grow(
     rows: Ints, rule: Rule, numbers: Floats, attributes: Ints, spans: Floats, tree: Ints, turns: Ints, node_widths: Floats,
     order: Ints, nodes: Ints, first: int, used: int, tally: Longs, values: Longs, counts: Longs, ends: Longs, moved: Ints,
 ) -> tuple[Ints, int]:
-    """Split the nodes first..used - 1 and all that come of them; return the nodes, perhaps lengthened, and how many lines are used."""
+    """Split the nodes first..used - 1 and all that come of them; return the nodes, perhaps lengthened, and the lines used."""
     dimensions = len(spans)
     state, widths = np.empty(2 * dimensions, np.int32), np.empty(dimensions)
     for node in range(first, used):
@@ -240,7 +243,8 @@ def partition(
     nodes[0, STATE : STATE + 2 * len(spans) : 2] = np.where(numeric, 0, attributes[:, 1])
     nodes[0, STATE + 1 : STATE + 2 * len(spans) : 2] = np.where(numeric, attributes[:, 2] - 1, 0)
     nodes, used = grow(
-        rows, rule, numbers, attributes, spans, tree, turns, node_widths, order, nodes, 0, 1, *scratch(rows, attributes, tree, secrets)
+        rows, rule, numbers, attributes, spans, tree, turns, node_widths, order, nodes, 0, 1,
+        *scratch(rows, attributes, tree, secrets),
     )
     return order, nodes[:used].copy()
 

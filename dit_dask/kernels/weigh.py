@@ -6,6 +6,8 @@ zero before and after, with a row for each part of a split: the weight of each s
 and how many secrets have it.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -14,9 +16,13 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-# callable from compiled functions only: what makes a function with many arrays callable from Python takes longer to compile than most of them
-inner = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+compiled = njit(**OPTIONS)
+# callable from compiled functions only: an entry from Python with many arrays takes longer to compile than most functions
+INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}
+inner = njit(**INNER)
+# a literal has a type of its own, and every function called with one would be compiled once more
+long: Any = np.int64
 FEW = 40
 
 
@@ -26,17 +32,17 @@ def weigh(rows: Ints, part: Ints, attribute: int, tally: Longs, values: Longs) -
     if len(part) <= FEW:
         return weigh_few(rows, part, attribute, values)
     weight = rows.shape[1] - 1
-    found = np.int64(0)  # a plain 0 has a type of its own, and every function called with it is compiled once more
-    low = high = np.int64(rows[part[0], attribute])
+    found = long(0)
+    low = high = long(rows[part[0], attribute])
     for record in part:
-        code = np.int64(rows[record, attribute])
+        code = long(rows[record, attribute])
         if tally[code] == 0:
             values[0, found] = code
             found += 1
             low, high = min(low, code), max(high, code)
         tally[code] += rows[record, weight]
     if high - low < 8 * found:
-        found = np.int64(0)
+        found = long(0)
         for code in range(low, high + 1):
             if tally[code] > 0:
                 values[0, found] = code
@@ -53,7 +59,7 @@ def weigh(rows: Ints, part: Ints, attribute: int, tally: Longs, values: Longs) -
 def weigh_few(rows: Ints, part: Ints, attribute: int, values: Longs) -> int:
     """Do the same by insertion, which leaves the memory of the large tally alone."""
     weight = rows.shape[1] - 1
-    found = np.int64(0)
+    found = long(0)
     for record in part:
         code = rows[record, attribute]
         place = found
@@ -117,8 +123,7 @@ def count_parts(
         if diverse:
             held = counts[index, rows[record, secret]] + rows[record, weight]
             counts[index, rows[record, secret]] = held
-            if held > counts[index, secrets + 1]:
-                counts[index, secrets + 1] = held
+            counts[index, secrets + 1] = max(held, counts[index, secrets + 1])
 
 
 @inner

@@ -61,7 +61,7 @@ def grow(table: Table, rule: kernel.Rule) -> Grown:
 
 
 class Classes(NamedTuple):
-    """Published classes in the order of the tree: code ranges low[c, d]..high[c, d] and counts[c, n]; starts[c] in that order."""
+    """Published classes in the order of the tree: code ranges low[c, d]..high[c, d], counts[c, n], and where each starts."""
 
     low: "NDArray[np.int32]"
     high: "NDArray[np.int32]"
@@ -120,7 +120,7 @@ class Remover:
         self.log = np.empty((len(grown.nodes) + 1, 2), np.int32)
 
     def changes(self, record: int) -> tuple["NDArray[np.int32]", list[Change]]:
-        """Return the lines of the base tree and of what is grown behind it, and the replaced subtrees in the order of the tree; they do not overlap."""
+        """Return the lines of the base tree and of all that is grown behind it, and the replaced subtrees in its order."""
         grown, target = self.grown, self.grown.place[record]
         tops = np.array([len(grown.rows), len(grown.nodes), 0])
         self.order, self.nodes = evaluate(

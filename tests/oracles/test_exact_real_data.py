@@ -3,6 +3,7 @@
 import csv
 import os
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,8 +45,9 @@ def sample(source: tuple, rows: int) -> list[dict[str, str]]:
     if not (DATA / name).exists():
         pytest.skip(f"{name} is not in the folder that DIT_DATA names ({DATA})")
     with (DATA / name).open(encoding="utf-8") as file:
-        complete = (row for row in csv.DictReader(file) if not {row[c] for c in (*qi, secret)} & {"?"} and row["age"] != "Not-Say")
-        return [row for _, row in zip(range(rows), complete, strict=False)]
+        used = ((row, {row[column] for column in (*qi, secret)}) for row in csv.DictReader(file))
+        complete = (row for row, values in used if "?" not in values and row["age"] != "Not-Say")
+        return list(islice(complete, rows))
 
 
 def hierarchy_text(source: tuple, column: str) -> str:

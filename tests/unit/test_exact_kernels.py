@@ -9,7 +9,17 @@ from numba import njit
 from sklearn.naive_bayes import BernoulliNB
 
 from dit_dask.kernels import exact_coverage, exact_engine, exact_outcomes, mondrian, weigh
-from dit_dask.kernels.exact_outcomes import ABOVE, ABOVE_NEXT, ABOVE_NEXT_WITHOUT, BELOW, BELOW_NEXT, HIGH, HIGH_WITHOUT, LOW, LOW_WITHOUT
+from dit_dask.kernels.exact_outcomes import (
+    ABOVE,
+    ABOVE_NEXT,
+    ABOVE_NEXT_WITHOUT,
+    BELOW,
+    BELOW_NEXT,
+    HIGH,
+    HIGH_WITHOUT,
+    LOW,
+    LOW_WITHOUT,
+)
 
 
 def call(kernel: Any, arguments: int) -> Callable[..., Any]:
