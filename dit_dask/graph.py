@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 RETRIES = 2
 FAN_IN = 8
+WARM_RECORDS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +218,7 @@ def influence_of(study: Study, test: int, records: "NDArray[np.int64]") -> tuple
     chosen = study.tests[test]
     engine = ENGINES[chosen.engine].influence
     if test not in study.warm:
-        engine(study.rows.table, records[:1], chosen.procedure)
+        engine(study.rows.table.first(WARM_RECORDS), np.arange(1), chosen.procedure)
         study.warm.add(test)
     start = time.perf_counter()
     influence = engine(study.rows.table, records, chosen.procedure)

@@ -41,6 +41,11 @@ class Table:
         keep[record] = False
         return replace(self, codes=self.codes[keep], secret=self.secret[keep], weights=self.weights[keep])
 
+    def first(self, records: int) -> "Table":
+        """The first so many distinct records."""
+        few = slice(records)
+        return replace(self, codes=self.codes[few], secret=self.secret[few], weights=self.weights[few])
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:

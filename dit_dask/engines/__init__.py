@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dit_dask.engines import brute_force
+from dit_dask.engines import brute_force, exact
 from dit_dask.engines.brute_force import Influence, Procedure
 from dit_dask.errors import InputError
 from dit_dask.table import Table
@@ -29,7 +29,10 @@ class Engine:
     chunks: Callable[[Table, "NDArray[np.int64]", Procedure, int], list["NDArray[np.int64]"]] | None = None
 
 
-ENGINES = {"brute-force": Engine(brute_force.influence, brute_force.applies)}
+ENGINES = {
+    "exact": Engine(exact.influence, exact.applies, exact.chunks),
+    "brute-force": Engine(brute_force.influence, brute_force.applies),
+}
 
 
 def choose(requested: str, procedure: Procedure, where: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Sanitizers by name: from a table to the classes it would publish."""
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dit_dask.registry import Registry
 from dit_dask.release import Release
@@ -10,6 +11,7 @@ from dit_dask.table import Table
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
 
 class Sanitizer(Protocol):
@@ -22,6 +24,15 @@ class Sanitizer(Protocol):
 
     def release(self, table: Table, rng: "np.random.Generator") -> Release:
         """Sanitise the table; all randomness comes from rng."""
+        ...
+
+
+@runtime_checkable
+class LeavesOneOut(Protocol):
+    """A sanitizer without randomness that can tell what the removal of a record changes without sanitising again."""
+
+    def leave_one_out(self, table: Table, records: "NDArray[np.int64]") -> Iterator[Release]:
+        """Yield, for each distinct record, what `release` would return for the table without it."""
         ...
 
 

@@ -1,0 +1,256 @@
+"""The tree that Mondrian grows from a table, what it publishes, and how it changes when one record is removed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dit_dask.hierarchy import Hierarchy
+from dit_dask.kernels import mondrian as kernel
+from dit_dask.kernels.exact_engine import evaluate
+from dit_dask.release import Release, Tree
+from dit_dask.schema import Schema
+from dit_dask.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Domain(NamedTuple):
+    """The attributes as the flat arrays that kernels.mondrian describes."""
+
+    numbers: "NDArray[np.float64]"
+    attributes: "NDArray[np.int32]"
+    spans: "NDArray[np.float64]"
+    tree: "NDArray[np.int32]"
+    turns: "NDArray[np.int32]"
+    node_widths: "NDArray[np.float64]"
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A table's tree: rows[m, d + 2] in its order, its nodes, the place of each distinct record in that order."""
+
+    schema: Schema
+    rule: kernel.Rule
+    rows: "NDArray[np.int32]"
+    nodes: "NDArray[np.int32]"
+    place: "NDArray[np.int32]"
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes as flat arrays."""
+        return flat_domain(self.schema)
+
+    @property
+    def secrets(self) -> int:
+        """The number of sensitive values."""
+        return len(self.schema.sensitive.levels)
+
+
+def grow(table: Table, rule: kernel.Rule) -> Grown:
+    """Partition the distinct records."""
+    rows = flat_rows(table)
+    order, nodes = kernel.partition(rows, rule, *flat_domain(table.schema), len(table.schema.sensitive.levels))
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    # records in the order of the tree: a node is then a range of memory too
+    return Grown(table.schema, rule, rows[order], nodes, place)
+
+
+class Classes(NamedTuple):
+    """Published classes in the order of the tree: code ranges low[c, d]..high[c, d], counts[c, n], and where each starts."""
+
+    low: "NDArray[np.int32]"
+    high: "NDArray[np.int32]"
+    counts: "NDArray[np.int64]"
+    starts: "NDArray[np.int32]"
+
+
+def release_of(grown: Grown) -> Release:
+    """Publish every class of the tree."""
+    order = np.arange(len(grown.rows), dtype=np.int32)
+    classes = _classes(grown.rows, order, grown.nodes, grown.secrets)
+    first = np.searchsorted(classes.starts, grown.nodes[:, kernel.START])
+    last = np.searchsorted(classes.starts, grown.nodes[:, kernel.STOP])
+    return Release(grown.schema, classes.low, classes.high, classes.counts, _tree(grown.nodes, first, last))
+
+
+def _classes(rows: "NDArray[np.int32]", order: "NDArray[np.int32]", lines: "NDArray[np.int32]", secrets: int) -> Classes:
+    lines = lines[lines[:, kernel.ATTRIBUTE] < 0]
+    lines = lines[np.argsort(lines[:, kernel.START])]
+    counts = kernel.count_secrets(rows, order, lines[:, kernel.START : kernel.STOP + 1], secrets)
+    ranges = lines[:, -2 * (rows.shape[1] - 2) :]
+    return Classes(ranges[:, ::2].copy(), ranges[:, 1::2].copy(), counts, lines[:, kernel.START])
+
+
+def _tree(nodes: "NDArray[np.int32]", first: "NDArray[np.int64]", last: "NDArray[np.int64]") -> Tree:
+    header = nodes[:, : kernel.STATE].T.copy()
+    return Tree(
+        header[kernel.ATTRIBUTE],
+        header[kernel.FIRST],
+        header[kernel.COUNT],
+        header[kernel.LEAST],
+        header[kernel.MOST],
+        first.astype(np.int32),
+        (last - first).astype(np.int32),
+    )
+
+
+class Change(NamedTuple):
+    """Without a record, the subtree of line `root`, with these classes, stands where `node` stood."""
+
+    node: int
+    root: int
+    classes: Classes
+
+
+class Remover:
+    """Finds what the removal of a record changes, in work arrays that it keeps: the base tree, with room behind it."""
+
+    def __init__(self, grown: Grown) -> None:
+        self.grown = grown
+        self.nodes = np.concatenate([grown.nodes, np.zeros_like(grown.nodes)])
+        self.order = np.concatenate([np.arange(len(grown.rows), dtype=np.int32)] * 2)
+        self.rows = grown.rows.copy()
+        domain = grown.domain
+        self.scratch = kernel.scratch(self.rows, domain.attributes, domain.tree, grown.secrets)
+        self.slots = np.zeros(len(grown.rows), np.int32)
+        self.coverage = np.zeros((1, len(domain.spans), grown.secrets), np.int32)
+        self.steps = np.empty((2, grown.secrets), np.int32)
+        self.log = np.empty((len(grown.nodes) + 1, 2), np.int32)
+
+    def changes(self, record: int) -> tuple["NDArray[np.int32]", list[Change]]:
+        """Return the lines of the base tree and of all that is grown behind it, and the replaced subtrees in its order."""
+        grown, target = self.grown, self.grown.place[record]
+        tops = np.array([len(grown.rows), len(grown.nodes), 0])
+        self.order, self.nodes = evaluate(
+            self.rows,
+            grown.rule,
+            *grown.domain,
+            self.order,
+            self.nodes,
+            *self.scratch,
+            np.array([target], np.int32),
+            self.slots,
+            self.coverage,
+            self.steps,
+            tops,
+            self.log,
+        )
+        replaced = self.log[: np.argmax(self.log[:, 0] < 0)].tolist()
+        ends = [root for _, root in replaced[1:]] + [int(tops[1])]
+        self.rows[target, -1] -= 1
+        changes = [
+            Change(node, root, _classes(self.rows, self.order, self.nodes[root:end], grown.secrets))
+            for (node, root), end in zip(replaced, ends, strict=True)
+        ]
+        self.rows[target, -1] += 1
+        changes.sort(key=lambda change: int(grown.nodes[change.node, kernel.START]))
+        return self.nodes[: tops[1], : kernel.STATE].copy(), changes
+
+
+def leave_one_out(grown: Grown, records: "NDArray[np.int64]") -> Iterator[Release]:
+    """Yield the release without each record: that of the whole table with a few subtrees replaced."""
+    order = np.arange(len(grown.rows), dtype=np.int32)
+    full = _classes(grown.rows, order, grown.nodes, grown.secrets)
+    spans = np.searchsorted(full.starts, grown.nodes[:, kernel.START : kernel.STOP + 1]).T
+    remover = Remover(grown)
+    for record in records:
+        lines, changes = remover.changes(int(record))
+        low, high, counts = _splice(full, spans, changes)
+        yield Release(grown.schema, low, high, counts, _spliced_tree(lines, spans, changes))
+
+
+def _splice(
+    full: Classes, spans: "NDArray[np.int64]", changes: list[Change]
+) -> tuple["NDArray[np.int32]", "NDArray[np.int32]", "NDArray[np.int64]"]:
+    """Return low, high and counts with the classes of the changed subtrees in place of spans[2, nodes] of the full ones."""
+    low, high, counts = [], [], []
+    done = 0
+    for node, _, own in changes:
+        kept = slice(done, int(spans[0, node]))
+        low += [full.low[kept], own.low]
+        high += [full.high[kept], own.high]
+        counts += [full.counts[kept], own.counts]
+        done = int(spans[1, node])
+    rest = slice(done, None)
+    return (
+        np.concatenate([*low, full.low[rest]]),
+        np.concatenate([*high, full.high[rest]]),
+        np.concatenate([*counts, full.counts[rest]]),
+    )
+
+
+def _spliced_tree(lines: "NDArray[np.int32]", spans: "NDArray[np.int64]", changes: list[Change]) -> Tree:
+    """Hang the changed subtrees in; the lines of those they replace stay, but nothing leads to them."""
+    known = spans.shape[1]
+    first, last = np.zeros(len(lines), np.int64), np.zeros(len(lines), np.int64)
+    first[:known], last[:known] = spans
+    shift = 0
+    roots = [*sorted(change.root for change in changes), len(lines)]
+    for node, root, own in changes:
+        begin, end = spans[:, node]
+        grown = slice(root, roots[roots.index(root) + 1])
+        first[grown] = begin + shift + np.searchsorted(own.starts, lines[grown, kernel.START])
+        last[grown] = begin + shift + np.searchsorted(own.starts, lines[grown, kernel.STOP])
+        more = len(own.starts) - (end - begin)
+        first[:known] += np.where(spans[0] >= end, more, 0)
+        last[:known] += np.where(spans[1] >= end, more, 0)
+        shift += more
+        lines[node, : kernel.START] = lines[root, : kernel.START]
+    return _tree(lines, first, last)
+
+
+def flat_rows(table: Table) -> "NDArray[np.int32]":
+    """Lay the distinct records out for the kernels: codes, secret, weight."""
+    rows = np.empty((table.distinct, table.codes.shape[1] + 2), np.int32)
+    rows[:, :-2], rows[:, -2], rows[:, -1] = table.codes, table.secret, table.weights
+    return rows
+
+
+@lru_cache(maxsize=8)
+def flat_domain(schema: Schema) -> Domain:
+    """Lay the attributes out for the kernels, once for each schema."""
+    numbers: list[NDArray[np.float64]] = [np.zeros(0)]
+    trees: list[NDArray[np.int32]] = [np.zeros((1, 5), np.int32)]  # a placeholder where no attribute is categorical
+    turns: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
+    widths: list[NDArray[np.float64]] = [np.zeros(1)]
+    attributes = np.zeros((len(schema.quasi_identifiers), 4), np.int32)
+    spans = np.zeros(len(attributes))
+    for place, attribute in enumerate(schema.quasi_identifiers):
+        attributes[place] = -1, 0, len(attribute.levels), -1
+        if attribute.values is not None:
+            attributes[place, 0] = sum(map(len, numbers))
+            spans[place] = attribute.values[-1] - attribute.values[0]
+            numbers.append(attribute.values)
+        elif attribute.hierarchy is not None:
+            hierarchy, base = attribute.hierarchy, sum(map(len, trees))
+            attributes[place, 1], attributes[place, 3] = base, sum(map(len, turns))
+            depth = _depths(hierarchy)
+            columns = (hierarchy.low, hierarchy.high, hierarchy.first_child + base, hierarchy.child_count, depth)
+            trees.append(np.column_stack(columns).astype(np.int32))
+            turns.append(_turns(hierarchy, depth))
+            leaves = hierarchy.high - hierarchy.low + 1
+            widths.append(np.where(hierarchy.child_count > 0, leaves / len(hierarchy.leaves), 0.0))
+    flat = (np.concatenate(numbers), attributes, spans, np.concatenate(trees), np.concatenate(turns), np.concatenate(widths))
+    return Domain(*flat)
+
+
+def _depths(hierarchy: Hierarchy) -> "NDArray[np.int32]":
+    """Return how far below the root each node is; parents come before their children."""
+    depth = np.zeros(len(hierarchy.parent), np.int32)
+    for node, parent in enumerate(hierarchy.parent.tolist()):
+        depth[node] = 0 if parent < 0 else depth[parent] + 1
+    return depth
+
+
+def _turns(hierarchy: Hierarchy, depth: "NDArray[np.int32]") -> "NDArray[np.int32]":
+    """Return, for each depth and code one after the other, which child of its ancestor there leads to the code."""
+    turns = np.zeros((depth.max() + 1, len(hierarchy.leaves)), np.int32)
+    for node in range(1, len(depth)):
+        parent = hierarchy.parent[node]
+        turns[depth[parent], hierarchy.low[node] : hierarchy.high[node] + 1] = node - hierarchy.first_child[parent]
+    return turns.ravel()

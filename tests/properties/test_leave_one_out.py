@@ -1,0 +1,25 @@
+"""The release without a record, found from the tree of the whole table, against sanitising the table without it."""
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+
+from dit_dask.engines.brute_force import Procedure
+from dit_dask.table import Table
+from tests.properties.code_tables import procedures, tables
+
+RNG = np.random.default_rng(0)
+
+
+@settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), max_examples=200)
+@given(tables(80), procedures())
+def test_every_release_equals_sanitising_again(table: Table, procedure: Procedure) -> None:
+    everyone = np.arange(table.distinct)
+    releases = procedure.sanitizer.leave_one_out(table, everyone)
+    for record, found in zip(everyone, releases, strict=True):
+        expected = procedure.sanitizer.release(table.without(int(record)), RNG)
+        np.testing.assert_array_equal(found.low, expected.low)
+        np.testing.assert_array_equal(found.high, expected.high)
+        np.testing.assert_array_equal(found.counts, expected.counts)
+        for target in (record, 0, table.distinct // 2):
+            codes = table.codes[target]
+            assert found.tree.descend(codes) == expected.tree.descend(codes)
