@@ -111,10 +111,6 @@ def audit(
     checked = config.check(document, folder=str(Path.cwd()))
     prepared = run.prepare(checked, None if isinstance(data, str) else data)
     workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    finished = run.run(
-        prepared,
-        cluster.in_process if client is None else lambda: nullcontext(client),
-        workers,
-        progress.observer(quiet=quiet),
-    )
+    crew = run.Crew(cluster.in_process if client is None else lambda: nullcontext(client), workers)
+    finished = run.run(prepared, crew, progress.observer(quiet=quiet))
     return Result(finished.folder, finished.summary, finished.verdicts, prepared.rows.table.schema.sensitive.levels)

@@ -105,7 +105,8 @@ def _audit(checked: "Config", options: argparse.Namespace) -> int:
     if str(checked.cluster["address"]).startswith("tcp://"):
         watcher.note("tcp:// is not encrypted: whoever reaches this scheduler can run code on it; prefer tls://")
     connect = partial(cluster.connect, checked.cluster, debug=options.debug)
-    finished = runner.run(prepared, connect, cluster.workers(checked.cluster), watcher, fresh=getattr(options, "fresh", False))
+    crew = runner.Crew(connect, cluster.workers(checked.cluster), cluster.memory(checked.cluster))
+    finished = runner.run(prepared, crew, watcher, fresh=getattr(options, "fresh", False))
     if options.json:
         _print(json.dumps(finished.summary, indent=2, allow_nan=False))
     else:
@@ -122,8 +123,6 @@ def _print_verdicts(verdicts: "Sequence[Verdict]") -> None:
 
 def plan(options: argparse.Namespace) -> int:
     """dit plan."""
-    import resource
-
     from dit_dask import cluster, config, report
     from dit_dask import plan as planner
     from dit_dask import run as runner
@@ -137,10 +136,10 @@ def plan(options: argparse.Namespace) -> int:
         counts = (len(test.audited), one.distinct, one.tasks)
         lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{one.seconds:.1f}"])
     _print(report.columns(lines))
-    seconds, peak = sum(one.seconds for one in plans), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    seconds, needed = sum(one.seconds for one in plans), planner.memory_needed(cluster.memory(checked.cluster))
     rows = prepared.rows
     _print(rows.described())
-    _print(f"about {seconds / workers:.0f} s on {workers} workers, after start-up; about {peak:.0f} MB a worker")
+    _print(f"about {seconds / workers:.0f} s on {workers} workers, after start-up; about {needed / 1e6:,.0f} MB a worker")
     _print(f"would write {prepared.folder.url}")
     return OK
 

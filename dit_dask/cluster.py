@@ -45,6 +45,13 @@ def workers(settings: Mapping[str, Any]) -> int:
     return int(settings["workers"] or CPU_COUNT)
 
 
+def memory(settings: Mapping[str, Any]) -> int | None:
+    """Bytes that each worker of a local cluster may use; unknown elsewhere."""
+    from distributed.system import MEMORY_LIMIT
+
+    return int(MEMORY_LIMIT) // workers(settings) if settings["kind"] == "local" else None
+
+
 @contextmanager
 def _local(settings: Mapping[str, Any]) -> "Iterator[Client]":
     from distributed import Client, LocalCluster
@@ -53,6 +60,7 @@ def _local(settings: Mapping[str, Any]) -> "Iterator[Client]":
         LocalCluster(
             n_workers=workers(settings),
             threads_per_worker=1,
+            memory_limit=memory(settings),
             host=LOOPBACK,  # the scheduler unpickles what it is sent: nobody else may reach it
             dashboard_address=f"{LOOPBACK}:0",
         ) as cluster,

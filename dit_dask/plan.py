@@ -1,5 +1,7 @@
 """The plan of a run: how the rows of each test are cut into parts, fixed before work starts."""
 
+import resource
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -96,14 +98,34 @@ def make(tests: Sequence[Test], rows: Rows, workers: int) -> list[TestPlan]:
     return plans
 
 
+def memory_needed(available: int | None) -> int:
+    """Return the bytes a worker will need, or refuse if that is more than it has.
+
+    This process has loaded the table and run tasks of every test, so its own peak is the estimate.
+    """
+    unit = 1 if sys.platform == "darwin" else 1024
+    needed = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    if available is not None and needed > available:
+        raise InputError(
+            f"cluster: a worker needs about {needed / 1e6:,.0f} MB and has {available / 1e6:,.0f} MB; "
+            "use fewer workers, or fewer rows (data.limit)"
+        )
+    return needed
+
+
 def probe(test: Test, rows: Rows) -> Cost:
     """Measure one record, then a few more; the very first call may compile and does not count."""
     records = np.unique(rows.index[test.audited])
-    engine = ENGINES[test.engine].influence
+    engine = ENGINES[test.engine]
 
     def seconds(count: int) -> float:
+        if engine.chunks is None:
+            some = records[np.arange(count) * len(records) // count]
+        else:  # neighbours, as in a real task
+            cuts = engine.chunks(rows.table, records, test.procedure, len(records) // count)
+            some = cuts[len(cuts) // 2]
         start = time.perf_counter()
-        engine(rows.table, records[np.arange(count) * len(records) // count], test.procedure)
+        engine.influence(rows.table, some, test.procedure)
         return time.perf_counter() - start
 
     try:

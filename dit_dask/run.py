@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
-Connect = Callable[[], "AbstractContextManager[Client]"]
+
+@dataclass(frozen=True)
+class Crew:
+    """Who does the work: how to reach them, how many they are, and the bytes each may use, if known."""
+
+    connect: Callable[[], "AbstractContextManager[Client]"]
+    workers: int
+    memory: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,25 +83,26 @@ def _absolute(location: Location) -> Location:
     return location if "://" in url else Location(str(Path(url).expanduser().absolute()), location.storage_options)
 
 
-def run(prepared: Prepared, connect: Connect, workers: int, watcher: Observer, *, fresh: bool = False) -> Finished:
+def run(prepared: Prepared, crew: Crew, watcher: Observer, *, fresh: bool = False) -> Finished:
     """Do what is missing of a run and write its folder."""
     folder = prepared.folder
     if fresh:
         folder.clear()
     document = _opened(prepared, watcher)
     try:
-        return _completed(prepared, document, connect, workers, watcher)
+        return _completed(prepared, document, crew, watcher)
     except BaseException as error:
         text = str(error) if isinstance(error, DitError) else type(error).__name__
         _mark_failed(folder, document, text)
         raise
 
 
-def _completed(prepared: Prepared, document: dict[str, Any], connect: Connect, workers: int, watcher: Observer) -> Finished:
+def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher: Observer) -> Finished:
     """Take over what is there, compute the rest, and publish."""
     clock, folder = Clock(), prepared.folder
     if not document["plan"]:
-        document["plan"] = plan.document(prepared.tests, plan.make(prepared.tests, prepared.rows, workers))
+        document["plan"] = plan.document(prepared.tests, plan.make(prepared.tests, prepared.rows, crew.workers))
+        plan.memory_needed(crew.memory)
     ledgers = [graph.Ledger(test, prepared.rows, plan.restore(document["plan"][test.id])) for test in prepared.tests]
     for ledger in ledgers:
         ledger.restore(folder, folder.names(f"records/{ledger.test.id}"))
@@ -107,7 +115,7 @@ def _completed(prepared: Prepared, document: dict[str, Any], connect: Connect, w
     document.pop("error", None)
     manifest.write(folder, document)
     clock.lap("plan")
-    with connect() as client:
+    with crew.connect() as client:
         if client.dashboard_link:
             watcher.note(f"{client.dashboard_link} shows the cluster at work")
         clock.lap("cluster")

@@ -93,7 +93,7 @@ def test_gates_decide_the_exit_code(config_file: Path, finished: Path, tmp_path:
 def test_plan_runs_nothing(config_file: Path) -> None:
     done = dit("plan", config_file)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^mondrian-k5 +brute-force +60 +\d+ +1 ", done.stdout, re.MULTILINE)
+    assert re.search(r"^mondrian-k5 +exact +60 +\d+ +1 ", done.stdout, re.MULTILINE)
     assert "60 rows" in done.stdout
     assert "MB a worker" in done.stdout
     assert not (config_file.parent / "runs").exists()
