@@ -136,25 +136,22 @@ def copy_part(order: Ints, start: int, stop: int, end: int, missing: int) -> tup
 def push(
     tasks: Ints, tops: Longs, kind: int, node: int, begin: int, alike: int, stop: int, attribute: int, split: int,
     following: int, owner: int, state: Ints,
-) -> Ints:
-    """Put a task on the stack; return the stack, perhaps lengthened."""
+) -> None:
+    """Put a task on the stack, which has room for it."""
     top = tops[TASKS]
-    if top == len(tasks):
-        tasks = lengthen(tasks, top)
     task = tasks[top]
     task[KIND], task[NODE], task[BEGIN], task[ALIKE], task[END] = kind, node, begin, alike, stop
     task[SPLIT_ON], task[SPLIT], task[FOLLOWING], task[OWNER] = attribute, split, following, owner
     for column in range(len(task) - TASK_STATE):
         task[TASK_STATE + column] = state[column]
     tops[TASKS] = top + 1
-    return tasks
 
 
 @inner
 def push_children(
     rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, parent: int, split: int, state: Ints, targets: Ints,
     begin: int, stop: int, tasks: Ints, tops: Longs, ends: Longs, moved: Ints,
-) -> Ints:
+) -> None:
     """Send targets[begin:stop] down to the children that hold them of a parent of this tightened state."""
     none = long(-1)
     attribute = long(nodes[parent, ATTRIBUTE])
@@ -167,15 +164,14 @@ def push_children(
         index = child - first if numeric else nodes[child, STATE + 2 * attribute] - tree[above, 2]
         since, until = begin + (ends[index - 1] if index > 0 else 0), begin + ends[index]
         if since < until:
-            tasks = push(tasks, tops, long(DESCEND), child, since, until, until, none, none, none, none, state)
-    return tasks
+            push(tasks, tops, long(DESCEND), child, since, until, until, none, none, none, none, state)
 
 
 @inner
 def push_own(
     rows: Ints, attributes: Ints, tree: Ints, nodes: Ints, parent: int, split: int, following: int, state: Ints, targets: Ints,
     place: int, tasks: Ints, tops: Longs,
-) -> Ints:
+) -> None:
     """Send one target down a parent of this tightened state, and look into children that now inherit another one."""
     none, line = long(-1), np.empty(nodes.shape[1], np.int32)
     attribute = long(nodes[parent, ATTRIBUTE])
@@ -190,14 +186,13 @@ def push_own(
             equal = equal and line[column] == nodes[child, column]
         if inside or not equal:
             kind, owner = long(DESCEND if inside else COMPARE), long(-1 if equal else targets[place])
-            tasks = push(tasks, tops, kind, child, place, place, place + 1, none, none, none, owner, line[STATE:])
-    return tasks
+            push(tasks, tops, kind, child, place, place, place + 1, none, none, none, owner, line[STATE:])
 
 
 @inner
 def push_compared(
     numbers: Floats, attributes: Ints, spans: Floats, node_widths: Floats, nodes: Ints, task: Ints, tasks: Ints, tops: Longs
-) -> Ints:
+) -> None:
     """Rebuild a node if the state makes it try other attributes before it splits, else compare the children that inherit it."""
     none, dimensions = long(-1), len(spans)
     node, place = long(task[NODE]), long(task[BEGIN])
@@ -209,7 +204,8 @@ def push_compared(
     while attribute >= 0 and base[attribute] >= 0.0:
         tried = widest(base)
         if widest(mine) != tried:
-            return push(tasks, tops, long(REBUILD), node, place, place, place + 1, none, none, none, none, state)
+            push(tasks, tops, long(REBUILD), node, place, place, place + 1, none, none, none, none, state)
+            return
         base[tried], mine[tried] = -1.0, -1.0
     differs = False
     for other in range(dimensions if attribute >= 0 else 0):  # what was tried has been tightened to the records since
@@ -220,15 +216,14 @@ def push_compared(
             for column in range(2 * other, 2 * other + 2):
                 if base[other] < 0.0:
                     state[column] = nodes[child, STATE + column]
-        tasks = push(tasks, tops, long(COMPARE), child, place, place, place + 1, none, none, none, none, state)
-    return tasks
+        push(tasks, tops, long(COMPARE), child, place, place, place + 1, none, none, none, none, state)
 
 
 @inner
 def follow(
     rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, node: int, inherited: Ints, key: int, targets: Ints,
     begin: int, alike: int, stop: int, tasks: Ints, tops: Longs, facts: Longs, tried: Longs, ends: Longs, moved: Ints,
-) -> Ints:
+) -> None:
     """Put what targets[begin:stop], a group with one key, need on the stack; from `alike` on they have bounds of their own.
 
     inherited[2 d]: the state that the node inherits in their case.
@@ -244,19 +239,20 @@ def follow(
     if not same and alike - begin <= REBUILD_UP_TO:
         for place in range(begin, stop):
             owner = long(targets[place])
-            tasks = push(tasks, tops, long(REBUILD), node, place, place, place + 1, none, none, none, owner, inherited)
-        return tasks
+            push(tasks, tops, long(REBUILD), node, place, place, place + 1, none, none, none, owner, inherited)
+        return
     if not same:
-        tasks = push(tasks, tops, long(DROP), node, none, none, none, none, none, none, none, inherited)
+        push(tasks, tops, long(DROP), node, none, none, none, none, none, none, none, inherited)
     for place in range(alike, stop):
         owner = long(targets[place])
         tighten(inherited, rows[owner], attribute, attributes, facts, tried, state)
         mine = fact[ABOVE_NEXT_WITHOUT] if numeric and rows[owner, attribute] == following else following
-        tasks = push(tasks, tops, long(OWN), node, place, place, place + 1, attribute, split, mine, owner, state)
+        push(tasks, tops, long(OWN), node, place, place, place + 1, attribute, split, mine, owner, state)
     tighten(inherited, rows[0, :0], attribute, attributes, facts, tried, state)
     if not same:
-        return push(tasks, tops, long(BRANCH), node, begin, alike, stop, attribute, split, following, none, state)
-    return push_children(
+        push(tasks, tops, long(BRANCH), node, begin, alike, stop, attribute, split, following, none, state)
+        return
+    push_children(
         rows, attributes, tree, turns, nodes, node, split, state, targets, begin, alike, tasks, tops, ends, moved
     )
 
@@ -304,14 +300,17 @@ def evaluate(
     keys, own = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
     facts, tried = np.empty((dimensions, FACTS), np.int64), np.empty(dimensions, np.int64)
     bounds, held = np.empty(4 * dimensions + 2, np.int64), np.empty(coverage.shape[2], np.int64)
-    tasks = np.empty((64, TASK_STATE + 2 * dimensions), np.int32)
+    room = long(len(ends) + 4 * dimensions + 2)  # what one task can push, besides one for each target with bounds of its own
+    tasks = np.empty((2 * room, TASK_STATE + 2 * dimensions), np.int32)
     task = np.empty(tasks.shape[1], np.int32)
     count, logged = long(len(targets)), 0
     tops[TASKS] = 0
     root = nodes[0, STATE:]
-    tasks = push(tasks, tops, long(DESCEND), long(0), long(0), count, count, none, none, none, none, root)
+    push(tasks, tops, long(DESCEND), long(0), long(0), count, count, none, none, none, none, root)
     while tops[TASKS] > 0:
         tops[TASKS] -= 1
+        if tops[TASKS] + room > len(tasks):
+            tasks = lengthen(tasks, tops[TASKS] + room)
         for column in range(len(task)):
             task[column] = tasks[tops[TASKS], column]
         kind, node = task[KIND], long(task[NODE])
@@ -319,11 +318,11 @@ def evaluate(
         if kind == DROP:
             tops[ORDER], tops[NODES] = begin, stop
         elif kind == COMPARE:
-            tasks = push_compared(numbers, attributes, spans, node_widths, nodes, task, tasks, tops)
+            push_compared(numbers, attributes, spans, node_widths, nodes, task, tasks, tops)
         elif kind == OWN:
             split, following = long(task[SPLIT]), long(task[FOLLOWING])
             state = task[TASK_STATE:]
-            tasks = push_own(rows, attributes, tree, nodes, node, split, following, state, targets, begin, tasks, tops)
+            push_own(rows, attributes, tree, nodes, node, split, following, state, targets, begin, tasks, tops)
         elif kind == DESCEND:
             part, group = order[nodes[node, START] : nodes[node, STOP]], targets[begin:stop]
             inherited = nodes[node, STATE:] if task[OWNER] < 0 else task[TASK_STATE:]
@@ -334,18 +333,23 @@ def evaluate(
             if task[OWNER] >= 0:
                 own[task[OWNER]] = 1
             group_targets(group, keys, own, bounds, moved)
+            owners = long(0)
+            for key in range(2 * dimensions):
+                owners += bounds[2 * key + 1] - bounds[2 * key]
+            if tops[TASKS] + room + owners > len(tasks):
+                tasks = lengthen(tasks, tops[TASKS] + room + owners)
             since = begin
             for key in range(2 * dimensions):
                 until = begin + bounds[2 * key + 1]
                 if since < until:
-                    tasks = follow(
+                    follow(
                         rows, attributes, tree, turns, nodes, node, inherited, key, targets,
                         since, begin + bounds[2 * key], until, tasks, tops, facts, tried, ends, moved,
                     )
                 since = until
             if since < stop and len(log) > 0:
                 owner = long(targets[since])
-                tasks = push(tasks, tops, long(REBUILD), node, since, since, stop, none, none, none, owner, inherited)
+                push(tasks, tops, long(REBUILD), node, since, since, stop, none, none, none, owner, inherited)
             elif since < stop:
                 was_class = nodes[node, ATTRIBUTE] < 0
                 if not was_class:
@@ -378,7 +382,7 @@ def evaluate(
                 tasks[below, NODE] = used
             drop = tasks[tops[TASKS] - (stop - alike) - 1]
             drop[BEGIN], drop[END] = end, used
-            tasks = push_children(
+            push_children(
                 rows, attributes, tree, turns, nodes, used, long(task[SPLIT]), task[TASK_STATE:], targets, begin, alike,
                 tasks, tops, ends, moved,
             )

@@ -123,14 +123,21 @@ def test_targets_are_grouped_by_key_and_then_by_own_bounds() -> None:
     assert bounds.tolist() == [1, 2, 3, 3, 4, 5]
 
 
-def test_the_stack_keeps_its_tasks_when_it_is_lengthened() -> None:
+def test_tasks_are_stacked_with_their_states() -> None:
     push = call(exact_engine.push, 12)
-    tasks, tops, state = np.zeros((2, exact_engine.TASK_STATE + 2), np.int32), np.zeros(3, np.int64), np.array([7, 8], np.int32)
-    for node in range(9):
-        tasks = push(tasks, tops, 0, node, 0, 0, 1, -1, -1, -1, -1, state)
-    assert tops[2] == 9
-    assert tasks[:9, 1].tolist() == list(range(9))
-    assert (tasks[:9, -2:] == state).all()
+    tasks, tops, state = np.zeros((9, exact_engine.TASK_STATE + 2), np.int32), np.zeros(3, np.int64), np.array([7, 8], np.int32)
+    for node in range(4):
+        push(tasks, tops, 0, node, 0, 0, 1, -1, -1, -1, -1, state)
+    assert tops[2] == 4
+    assert tasks[:4, 1].tolist() == list(range(4))
+    assert (tasks[:4, -2:] == state).all()
+
+
+def test_lengthening_keeps_all_lines() -> None:
+    nodes = np.arange(12, dtype=np.int32).reshape(4, 3)
+    longer = call(mondrian.lengthen, 2)(nodes, 5)
+    assert longer.shape == (10, 3)
+    assert (longer[:4] == nodes).all()
 
 
 @pytest.mark.parametrize("levels", [5, 40, 10_000])
