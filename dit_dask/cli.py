@@ -6,6 +6,7 @@ import logging
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     """dit run."""
     from dit_dask import config
 
-    return _audit(config.read(options.config, _overrides(options)), options)
+    return _audit(_where(config.read(options.config, _overrides(options)), options), options)
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -78,26 +79,29 @@ def demo(options: argparse.Namespace) -> int:
 
     with as_file(files("dit_dask") / "data" / "demo.yaml") as path:
         checked = config.read(str(path), _overrides(options))
-    return _audit(checked, options)
+    return _audit(_where(checked, options), options)
 
 
 def _overrides(options: argparse.Namespace) -> list[str]:
-    """Options that stand for config keys; they win over --set."""
-    overrides = list(getattr(options, "set", []))
-    if options.out:
-        overrides.append(f"output={json.dumps(options.out)}")
+    """--out stands for a config key and wins over --set."""
+    return [*getattr(options, "set", []), *([] if options.out is None else [f"output={json.dumps(options.out)}"])]
+
+
+def _where(checked: "Config", options: argparse.Namespace) -> "Config":
+    """Let --cluster and --workers win over the config."""
+    chosen = dict(checked.cluster)
     where = getattr(options, "cluster", None)
-    if where == "local":
-        overrides.append("cluster={kind: local}")
-    elif where:
-        overrides.append(f"cluster={json.dumps({'kind': 'address', 'address': where})}")
+    if where is not None:
+        chosen |= {"kind": "local", "address": None} if where == "local" else {"kind": "address", "address": where}
     if options.workers is not None:
-        overrides.append(f"cluster.workers={options.workers}")
-    return overrides
+        chosen["workers"] = options.workers
+    if checked.output.url.startswith("memory:"):
+        raise InputError("output: memory:// ends with the process that wrote it; use a path or a URL that outlives the run")
+    return replace(checked, cluster=chosen)
 
 
 def _audit(checked: "Config", options: argparse.Namespace) -> int:
-    from dit_dask import cluster, progress, report
+    from dit_dask import cluster, manifest, progress, report
     from dit_dask import run as runner
 
     prepared = runner.prepare(checked)
@@ -108,7 +112,7 @@ def _audit(checked: "Config", options: argparse.Namespace) -> int:
     crew = runner.Crew(connect, cluster.workers(checked.cluster), cluster.memory(checked.cluster))
     finished = runner.run(prepared, crew, watcher, fresh=getattr(options, "fresh", False))
     if options.json:
-        _print(json.dumps(finished.summary, indent=2, allow_nan=False))
+        _print(manifest.dumps(finished.summary))
     else:
         _print(report.text_table(finished.summary))
         _print_verdicts(finished.verdicts)
@@ -126,9 +130,15 @@ def plan(options: argparse.Namespace) -> int:
     from dit_dask import cluster, config, report
     from dit_dask import plan as planner
     from dit_dask import run as runner
+    from dit_dask.store import UnsetVariableError
 
     checked = config.read(options.config, options.set)
-    prepared = runner.prepare(checked)
+    try:
+        prepared = runner.prepare(checked)
+    except UnsetVariableError as error:
+        _print("\n".join(runner.names(checked)))
+        _print(f"no estimate without the data: {error}")
+        return OK
     workers = cluster.workers(checked.cluster)
     plans = planner.make(prepared.tests, prepared.rows, workers)
     lines = [["test", "engine", "rows", "distinct", "tasks", "engine s"]]

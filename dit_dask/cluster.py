@@ -1,6 +1,7 @@
 """Where the work runs: a cluster on this machine, or one that already exists."""
 
 import logging
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -56,17 +57,26 @@ def memory(settings: Mapping[str, Any]) -> int | None:
 def _local(settings: Mapping[str, Any]) -> "Iterator[Client]":
     from distributed import Client, LocalCluster
 
-    with (
-        LocalCluster(
+    with _deaf_children():
+        cluster = LocalCluster(
             n_workers=workers(settings),
             threads_per_worker=1,
             memory_limit=memory(settings),
             host=LOOPBACK,  # the scheduler unpickles what it is sent: nobody else may reach it
             dashboard_address=f"{LOOPBACK}:0",
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+        )
+    with cluster, Client(cluster) as client:
         yield client
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Start processes that do not hear Ctrl-C: a terminal sends it to them too, and each would print its own trace."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @contextmanager
@@ -92,6 +102,9 @@ def _quiet(debug: bool) -> None:
 
     level = "info" if debug else "critical"
     names = ("distributed", *(f"distributed.{part}" for part in ("worker", "nanny", "scheduler", "client")), "tornado", "bokeh")
-    dask.config.set({"logging": dict.fromkeys(names, level)})
+    # a worker reads its levels while it starts, before any config reaches it
+    dask.config.set(
+        {"logging": dict.fromkeys(names, level), "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": level}
+    )
     for name in names:
         logging.getLogger(name).setLevel(level.upper())

@@ -15,7 +15,8 @@ def text(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
     for identity in sorted({**old, **new}, key=lambda one: (one not in old) + 2 * (one not in new)):
         pair = old.get(identity), new.get(identity)
         cells = [_cells(test) for test in pair]
-        change = number(float(pair[1]["delta"]) - float(pair[0]["delta"])) if pair[0] and pair[1] else "–"
+        deltas = [float(test["delta"]) for test in pair if test]
+        change = "–" if len(deltas) < 2 else number(0.0 if deltas[0] == deltas[1] else deltas[1] - deltas[0])
         rows.append([identity, *(cell for both in zip(*cells, strict=True) for cell in both), change])
     return columns(rows)
 

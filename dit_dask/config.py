@@ -9,6 +9,7 @@ from typing import Any
 from dit_dask.errors import InputError
 from dit_dask.spec import Anything, Choice, Exactly, Field, Integer, Items, Named, Record, Shaped, Text
 
+MOST_VALUES = 100_000
 STORAGE_OPTIONS = Named(Anything())
 MARK = Shaped([((str, int, float), Anything())], "a text or a number")
 NAME = Text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
@@ -114,6 +115,7 @@ def read(path: str, overrides: Sequence[str] = ()) -> Config:
         raise InputError(f"config {path}: not valid YAML: {_one_line(error)}") from error
     if not isinstance(raw, dict):
         raise InputError(f"config {path}: expected a mapping with version, data, schema and tests at the top")
+    _measure(raw, {}, path)
     for override in overrides:
         _apply(raw, override)
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "audit"
@@ -178,7 +180,22 @@ def _strict_loader() -> Any:
                     seen.add(key)
             return super().construct_mapping(node, deep)
 
+    # YAML 1.1 reads 1e-3 as text; people mean the number
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789"))
     return Loader
+
+
+def _measure(value: Any, known: dict[int, int], path: str) -> int:
+    """Count the values that aliases stand for, so that a small file cannot grow without bound, or contain itself."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = MOST_VALUES + 1  # what is met again while it is being counted contains itself
+        items = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_measure(item, known, path) for item in items)
+    if known[id(value)] > MOST_VALUES:
+        raise InputError(f"config {path}: more than {MOST_VALUES:,} values, aliases written out")
+    return known[id(value)]
 
 
 def _one_line(error: Exception) -> str:
@@ -193,7 +210,7 @@ def _apply(raw: dict[str, Any], override: str) -> None:
     if not equals or not path:
         raise InputError(f"--set must be dotted.key=value; got {override!r}")
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, Loader=_strict_loader())  # noqa: S506 - as above
     except yaml.YAMLError as error:
         raise InputError(f"--set {path}: not valid YAML: {_one_line(error)}") from error
     keys = re.sub(r"\[(\d+)\]", r".\1", path).split(".")

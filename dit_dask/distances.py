@@ -99,19 +99,19 @@ def _matrix(context: Context, where: str, path: str) -> NDArray[np.float64]:
     """Read a CSV matrix whose first line and first column name the values."""
     import csv
 
-    lines = list(csv.reader(context.read(path).splitlines()))
+    lines = [line for line in csv.reader(context.read(path).splitlines()) if line]
     names = lines[0][1:] if lines else []
     levels = context.schema.sensitive.levels
     if sorted(names) != sorted(levels) or [line[0] for line in lines[1:]] != names:
         raise InputError(
             f"{where}: {path} must name each of the {len(levels)} sensitive values once, alike in its first line and column"
         )
+    if any(len(line) != len(names) + 1 for line in lines):
+        raise InputError(f"{where}: {path} must be a square matrix of {len(names)} values")
     try:
         cost = np.array([[float(cell) for cell in line[1:]] for line in lines[1:]])
     except ValueError as error:
         raise InputError(f"{where}: {path} must hold numbers: {error}") from error
-    if cost.shape != (len(names), len(names)):
-        raise InputError(f"{where}: {path} must be a square matrix of {len(names)} values")
     if not np.isfinite(cost).all() or (cost < 0).any() or cost.diagonal().any() or (cost != cost.T).any():
         raise InputError(f"{where}: {path} must be symmetric, finite and non-negative with a zero diagonal")
     place = [names.index(level) for level in levels]
@@ -149,7 +149,8 @@ DISTANCES: Registry[Distance] = Registry(
     {name: _plain(distance) for name, distance in SIMPLE.items()}
     | {
         "wasserstein": Kind(
-            Record({"ground": Field(Text(), about="hierarchy, ordered, or a CSV file with a labelled matrix")}), _wasserstein
+            Record({"ground": Field(Text(), sweep=True, about="hierarchy, ordered, or a CSV file with a labelled matrix")}),
+            _wasserstein,
         )
     },
 )

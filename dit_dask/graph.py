@@ -1,7 +1,8 @@
 """The Dask side of a run: records spread over workers, parts written by them, distributions merged as a tree."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,15 @@ from dit_dask.sanitizers.claims import Recheck, recheck
 from dit_dask.store import Folder
 from dit_dask.summary import Distribution, describe, merge, points
 from dit_dask.sweep import Test
-from dit_dask.table import Rows, Table
+from dit_dask.table import Rows
 
 if TYPE_CHECKING:
     from distributed import Client, Future
     from numpy.typing import NDArray
 
 RETRIES = 2
+ATTEMPTS = 5
+RESTART_SECONDS = 60
 FAN_IN = 8
 WARM_RECORDS = 32
 
@@ -53,6 +56,7 @@ class Ledger:
         self.seconds = 0.0
         self.notes: set[str] = set()
         self.first = first_rows(test, rows)
+        self._table = rows.table
         self._record = rows.index[test.audited]
         self._multiplicity = rows.table.weights[self._record]
         part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
@@ -102,7 +106,7 @@ class Ledger:
                 self.written[part] = found[0]
                 self.learn(self._record[rows], found[1])
 
-    def chunks(self, table: Table) -> list["NDArray[np.int64]"]:
+    def chunks(self) -> list["NDArray[np.int64]"]:
         """Cut the unknown records as the engine likes, else by the part in which they first appear."""
         unknown = ~self._known[self._owned]
         records, owner = self._owned[unknown], self._owner[unknown]  # owner ascends with the rows
@@ -110,7 +114,7 @@ class Ledger:
             return []
         engine = ENGINES[self.test.engine]
         if engine.chunks is not None:
-            return engine.chunks(table, records, self.test.procedure, self.plan.tasks)
+            return engine.chunks(self._table, records, self.test.procedure, self.plan.tasks)
         return np.split(records, np.flatnonzero(np.diff(owner)) + 1)
 
     def ready(self) -> list[int]:
@@ -134,62 +138,115 @@ class Outcome:
     release: Recheck
 
 
-def execute(client: "Client", study: Study, folder: Folder, ledgers: Sequence[Ledger], watcher: Observer) -> list[Outcome]:
-    """Compute what is unknown, write what is unwritten, and reduce every test."""
-    shared = client.scatter(study, broadcast=True, hash=False)
-    session = uuid4().hex[:8]
-    work: dict[Future, tuple[str, int, Any]] = {}
+class LostWorkError(Exception):
+    """Tasks were cancelled because workers died with data that only they had."""
 
-    def write(test: int, parts: Sequence[int]) -> "Iterator[Future]":
-        for part in parts:
-            name, *arguments = ledgers[test].part(part)
-            future = client.submit(
-                write_part,
-                folder,
-                name,
-                *arguments,
-                key=f"write-{ledgers[test].test.id}-{part:05d}-{session}",
-                retries=RETRIES,
-                pure=False,
-                priority=10,
-            )
-            work[future] = ("write", test, part)
-            yield future
 
-    for test, ledger in enumerate(ledgers):
-        for number, records in enumerate(ledger.chunks(study.rows.table)):
-            key = f"influence-{ledger.test.id}-{number:05d}-{session}"
-            future = client.submit(influence_of, shared, test, records, key=key, retries=RETRIES, pure=False)
-            work[future] = ("influence", test, records)
-        list(write(test, ledger.ready()))
+def execute(
+    client: "Client",
+    study: Study,
+    folder: Folder,
+    ledgers: Sequence[Ledger],
+    watcher: Observer,
+    checkpoint: Callable[[], None],
+) -> list[Outcome]:
+    """Compute what is unknown, write what is unwritten, reduce every test; start again if all workers died at once."""
     total = sum(ledger.plan.distinct for ledger in ledgers)
     with Counting(watcher, total, sum(ledger.done for ledger in ledgers)):
-        _drain(client, work, ledgers, write, watcher)
-    return _reduce(client, shared, folder, ledgers, session)
+        for _ in range(ATTEMPTS):
+            try:
+                client.wait_for_workers(1, timeout=RESTART_SECONDS)
+                shared = client.scatter(study, broadcast=True, hash=False)
+                session = Session(client, shared, folder, ledgers, uuid4().hex[:8])
+                session.work(watcher, checkpoint)
+                return session.reduce()
+            except (LostWorkError, CancelledError, TimeoutError):
+                watcher.note("the cluster lost its workers; sending them the data again")
+    raise RunError(f"the cluster lost its workers {ATTEMPTS} times; the same command resumes what is left")
 
 
-def _drain(
-    client: "Client", work: "dict[Future, tuple[str, int, Any]]", ledgers: Sequence[Ledger], write: Any, watcher: Observer
-) -> None:
-    """Follow all futures, those added on the way too, until none is left."""
-    from distributed import as_completed
+@dataclass(frozen=True, eq=False)
+class Session:
+    """One try at the work with one copy of the data on the cluster; what it finds stays in the ledgers."""
 
-    following = as_completed(list(work), raise_errors=False)
-    try:
-        for future in following:
-            kind, test, what = work.pop(future)
-            ledger = ledgers[test]
-            result = _result(future, f"{ledger.test.id}: {kind} of {_label(kind, what)}")
-            if kind == "write":
-                ledger.written[what] = result
-            else:
+    client: "Client"
+    shared: "Future"
+    folder: Folder
+    ledgers: Sequence[Ledger]
+    name: str
+
+    def work(self, watcher: Observer, checkpoint: Callable[[], None]) -> None:
+        """Compute and write until nothing is missing."""
+        from distributed import as_completed
+
+        tasks: dict[Future, tuple[str, int, Any]] = {}
+        for test, ledger in enumerate(self.ledgers):
+            tasks |= self._compute(test, ledger) | self._write(test, ledger.ready())
+        following = as_completed(list(tasks), raise_errors=False)
+        try:
+            for future in following:
+                kind, test, what = tasks.pop(future)
+                ledger = self.ledgers[test]
+                result = _result(future, f"{ledger.test.id}: {kind} of {_label(kind, what)}")
+                if kind == "write":
+                    ledger.written[what] = result
+                    continue
                 influence, seconds = result
                 ledger.seconds += seconds
                 ledger.notes.update(influence.notes)
-                following.update(list(write(test, ledger.learn(what, influence))))
+                more = self._write(test, ledger.learn(what, influence))
+                tasks |= more
+                following.update(list(more))
                 watcher.advance(len(what))
-    finally:
-        client.cancel(list(work))
+                checkpoint()
+        finally:
+            self.client.cancel(list(tasks))
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any, key: str, **more: Any) -> "Future":
+        return self.client.submit(function, *arguments, key=f"{key}-{self.name}", retries=RETRIES, pure=False, **more)
+
+    def _compute(self, test: int, ledger: Ledger) -> "dict[Future, tuple[str, int, Any]]":
+        tasks = {}
+        for number, records in enumerate(ledger.chunks()):
+            future = self._submit(influence_of, self.shared, test, records, key=f"influence-{ledger.test.id}-{number:05d}")
+            tasks[future] = ("influence", test, records)
+        return tasks
+
+    def _write(self, test: int, parts: Sequence[int]) -> "dict[Future, tuple[str, int, Any]]":
+        tasks = {}
+        for part in parts:
+            name, *arrays = self.ledgers[test].part(part)
+            key = f"write-{self.ledgers[test].test.id}-{part:05d}"
+            tasks[self._submit(write_part, self.folder, name, *arrays, key=key, priority=10)] = ("write", test, part)
+        return tasks
+
+    def reduce(self) -> list[Outcome]:
+        """Merge the distributions of each test's parts, a few at a time."""
+        from distributed import wait
+
+        ends = [(self._described(ledger), self._rechecked(test)) for test, ledger in enumerate(self.ledgers)]
+        wait([future for pair in ends for future in pair])
+        outcomes = []
+        for ledger, (described, release) in zip(self.ledgers, ends, strict=True):
+            statistics, shape = _result(described, f"{ledger.test.id}: summary")
+            outcomes.append(Outcome(statistics, shape, _result(release, f"{ledger.test.id}: release")))
+        return outcomes
+
+    def _rechecked(self, test: int) -> "Future":
+        return self._submit(recheck_of, self.shared, test, key=f"recheck-{self.ledgers[test].test.id}")
+
+    def _described(self, ledger: Ledger) -> "Future":
+        identity, level = ledger.test.id, []
+        for part in range(ledger.plan.parts):
+            rows = ledger.rows_of(part)
+            arguments = (self.folder, part_name(identity, part), ledger.test.audited[rows], ledger.first[rows])
+            level.append(self._submit(distribution_of, *arguments, key=f"read-{identity}-{part:05d}"))
+        depth = 0
+        while len(level) > 1:
+            depth += 1
+            groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
+            level = [self._submit(merge, group, key=f"merge-{identity}-{depth}-{place}") for place, group in enumerate(groups)]
+        return self._submit(finish, level[0], key=f"finish-{identity}")
 
 
 def _label(kind: str, what: Any) -> str:
@@ -203,7 +260,7 @@ def _result(future: "Future", what: str) -> Any:
     if future.status == "finished":
         return future.result()
     if future.status != "error":
-        raise RunError(f"{what}: the cluster lost the task ({future.status}); is the scheduler still running?")
+        raise LostWorkError
     error = future.exception()
     if isinstance(error, DitError):
         raise error
@@ -245,42 +302,3 @@ def distribution_of(folder: Folder, name: str, record: "NDArray[np.int64]", firs
 def finish(distribution: Distribution) -> tuple[dict[str, Any], dict[str, Any]]:
     """On a worker: describe a whole distribution."""
     return describe(distribution), points(distribution)
-
-
-def _reduce(client: "Client", shared: "Future", folder: Folder, ledgers: Sequence[Ledger], session: str) -> list[Outcome]:
-    """Merge the distributions of each test's parts, a few at a time."""
-    ends = []
-    for test, ledger in enumerate(ledgers):
-        identity = ledger.test.id
-        level = [
-            client.submit(
-                distribution_of,
-                folder,
-                part_name(identity, part),
-                ledger.test.audited[ledger.rows_of(part)],
-                ledger.first[ledger.rows_of(part)],
-                key=f"read-{identity}-{part:05d}-{session}",
-                retries=RETRIES,
-                pure=False,
-            )
-            for part in range(ledger.plan.parts)
-        ]
-        depth = 0
-        while len(level) > 1:
-            depth += 1
-            groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
-            level = [
-                client.submit(merge, group, key=f"merge-{identity}-{depth}-{place}-{session}", pure=False)
-                for place, group in enumerate(groups)
-            ]
-        described = client.submit(finish, level[0], key=f"finish-{identity}-{session}", pure=False)
-        release = client.submit(recheck_of, shared, test, key=f"recheck-{identity}-{session}", retries=RETRIES, pure=False)
-        ends.append((described, release))
-    from distributed import wait
-
-    wait([future for pair in ends for future in pair])
-    outcomes = []
-    for ledger, (described, release) in zip(ledgers, ends, strict=True):
-        statistics, shape = _result(described, f"{ledger.test.id}: summary")
-        outcomes.append(Outcome(statistics, shape, _result(release, f"{ledger.test.id}: release")))
-    return outcomes

@@ -1,7 +1,7 @@
 """Generalisation hierarchies: trees of values whose every node is a range of leaf codes."""
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -55,22 +55,23 @@ def flat(labels: Sequence[str]) -> Hierarchy:
 
 def parse(text: str, where: str) -> Hierarchy:
     """Read `leaf;parent;…;*` lines; `where` names the file in errors."""
-    paths = [row for row in csv.reader(text.splitlines(), delimiter=";") if row]
+    reader = csv.reader(text.splitlines(), delimiter=";")
+    paths = {line: row for row, line in ((row, reader.line_num) for row in reader) if row}
     if not paths:
         raise InputError(f"{where}: the hierarchy is empty; expected lines leaf;parent;…;{ROOT}")
     parents = _parents(paths, where)
     children: dict[str, list[str]] = {}
     for node, parent in parents.items():
         children.setdefault(parent, []).append(node)
-    return _number(children, paths[0][-1])
+    return _number(children, next(iter(paths.values()))[-1])
 
 
-def _parents(paths: Sequence[Sequence[str]], where: str) -> dict[str, str]:
+def _parents(paths: Mapping[int, Sequence[str]], where: str) -> dict[str, str]:
     """Map each node but the root to its parent, siblings in order of first appearance, or say what is wrong."""
     parents: dict[str, dict[str, int]] = {}
     leaves: set[str] = set()
-    root = paths[0][-1]
-    for line, path in enumerate(paths, 1):
+    root = next(iter(paths.values()))[-1]
+    for line, path in paths.items():
         place = f"{where}, line {line}"
         _check_path(path, place)
         if path[0] in leaves:

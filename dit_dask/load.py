@@ -1,7 +1,8 @@
 """From files or frames to a Table: the edge where values are checked and become codes."""
 
+import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN_FROM = 10  # a value that fewer rows share is not shown: it could identify someone
+LONGEST_INTEGER = 1000
 INTEGER = r"\s*[+-]?\d+\s*"
 DECIMAL = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 
@@ -29,7 +31,8 @@ def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
     secret_name = config.schema["sensitive"]["name"]
     columns = [*quasi, secret_name]
     frame = read_frame(config, columns) if frame is None else frame
-    _check_names([str(name) for name in frame.columns], columns, "data")
+    frame = frame.rename(columns=str)
+    _check_names(list(frame.columns), columns, "data")
     for column in config.data["missing"] if isinstance(config.data["missing"], Mapping) else ():
         if column not in columns:
             raise unknown("data.missing: column", column, columns)
@@ -72,7 +75,17 @@ def read_frame(config: Config, columns: Sequence[str]) -> "pd.DataFrame":
         return datasets.census()
     fs, paths = _files(_input(source, config, config.data["storage_options"]), source)
     frames = [_read_file(fs, path, columns) for path in paths]
-    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    if len(frames) == 1:
+        return frames[0]
+    for column in columns:
+        kinds = {frame[column].dtype for frame in frames}
+        if len(kinds) > 1:
+            if not all(pd.api.types.is_integer_dtype(kind) for kind in kinds):
+                raise InputError(
+                    f"data.source: the column {column!r} is {' and '.join(sorted(map(str, kinds)))} in different files"
+                )
+            frames = [frame.astype({column: object}) for frame in frames]  # exact, whatever their widths
+    return pd.concat(frames, ignore_index=True)
 
 
 def _input(path: str, config: Config, options: Mapping[str, Any] | None = None) -> Location:
@@ -89,28 +102,33 @@ def _files(location: Location, source: str) -> tuple[Any, list[str]]:
     fs, path = filesystem(location, "data")
     shown = public_url(source)
     try:
-        if re.search(r"[*?\[]", path):
-            paths = sorted(str(found) for found in fs.glob(path) if not fs.isdir(found))
-        elif fs.isdir(path):
+        if fs.isdir(path):
             paths = sorted(str(found) for found in fs.find(path) if str(found).endswith(".parquet"))
+        elif fs.exists(path):
+            paths = [path]
         else:
-            paths = [path] if fs.exists(path) else []
+            paths = sorted(str(found) for found in fs.glob(path) if not fs.isdir(found))
     except Exception as error:
         raise InputError(f"data.source: cannot read {shown}: {reason(error)}") from error
     if not paths:
         raise InputError(f"data.source: no file at {shown}")
     for found in paths:
-        if not re.search(r"\.(csv|csv\.gz|parquet)$", found):
-            raise InputError(f"data.source must be .csv, .csv.gz or .parquet; got {found.rsplit('/', 1)[-1]!r}")
+        if not re.search(r"\.(csv|csv\.gz|parquet)$", _name(found)):
+            raise InputError(f"data.source must be .csv, .csv.gz or .parquet; got {_name(found)!r}")
     return fs, paths
+
+
+def _name(path: str) -> str:
+    """The file's name, without the query of a web address, where tokens live."""
+    return (path.partition("?")[0] if "://" in path else path).rsplit("/", 1)[-1]
 
 
 def _read_file(fs: Any, path: str, columns: Sequence[str]) -> "pd.DataFrame":
     """Read one file; text stays text, so that nothing is guessed from it."""
-    name = path.rsplit("/", 1)[-1]
+    name = _name(path)
     try:
-        with fs.open(path, "rb", compression="gzip" if path.endswith(".gz") else None) as file:
-            read = _read_parquet if path.endswith(".parquet") else _read_csv
+        with fs.open(path, "rb", compression="gzip" if name.endswith(".gz") else None) as file:
+            read = _read_parquet if name.endswith(".parquet") else _read_csv
             return read(file, columns, name)
     except InputError:
         raise
@@ -166,19 +184,27 @@ def _check_names(names: Sequence[str], columns: Sequence[str], where: str) -> No
     """Every used column must be there once."""
     for column in columns:
         if column not in names:
-            raise unknown(f"{where}: column", column, names)
+            # only a near name is shown: without a header line the names are a person's values
+            near = difflib.get_close_matches(column, names, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else " (is there a header line?)"
+            raise InputError(f"{where}: no column {column!r} among {len(names)}{hint}")
         if list(names).count(column) > 1:
             raise InputError(f"{where}: the column {column!r} is there {list(names).count(column)} times")
 
 
 def _missing(frame: "pd.DataFrame", columns: Sequence[str], marks: Any) -> NDArray[np.bool_]:
     """Return (rows,): whether a used cell is empty or holds a mark."""
+    import pandas as pd
+
     gone = np.zeros(len(frame), bool)
     for column in columns:
         cells = frame[column]
         gone |= cells.isna().to_numpy(bool)
         mine = {"", *(str(mark) for mark in (marks.get(column, []) if isinstance(marks, Mapping) else marks))}
-        gone |= cells.astype(str).isin(mine).to_numpy(bool)
+        if pd.api.types.is_float_dtype(cells.dtype):  # 999 marks 999.0
+            gone |= cells.isin([float(mark) for mark in mine if re.fullmatch(DECIMAL, mark)]).to_numpy(bool)
+        else:
+            gone |= cells.astype(str).isin(mine).to_numpy(bool)
     return gone
 
 
@@ -209,6 +235,8 @@ def _single_type(name: str, column: "pd.Series[Any]") -> None:
         types = sorted({type(cell).__name__ for cell in column})
         if len(types) > 1:
             raise InputError(f"column {name!r} mixes types: {', '.join(types)}; expected one")
+        if not isinstance(column.iloc[0], Hashable):
+            raise InputError(f"column {name!r} must hold single values; got values of type {types[0]}")
 
 
 def _numeric(name: str, column: "pd.Series[Any]") -> tuple[Attribute, NDArray[np.int32]]:
@@ -216,7 +244,7 @@ def _numeric(name: str, column: "pd.Series[Any]") -> tuple[Attribute, NDArray[np
     import pandas as pd
 
     _single_type(name, column)
-    if column.dtype == bool:
+    if isinstance(column.iloc[0], bool | np.bool_):
         raise InputError(f"column {name!r} must be numeric; got booleans (use kind: categorical)")
     factors, distinct = pd.factorize(column)
     numbers = _numbers(name, distinct, np.bincount(factors), factors)
@@ -254,10 +282,15 @@ def _numbers(name: str, distinct: Any, counts: NDArray[np.int64], factors: NDArr
 
 
 def _stamps(cells: "pd.Series[Any]") -> NDArray[Any]:
-    """Dates and times as whole nanoseconds."""
+    """Dates and times as whole nanoseconds, or microseconds where they reach too far."""
     import pandas as pd
 
-    stamps: NDArray[Any] = pd.to_datetime(cells).dt.as_unit("ns").astype("int64").to_numpy()
+    times = pd.to_datetime(cells)
+    try:
+        times = times.dt.as_unit("ns")
+    except pd.errors.OutOfBoundsDatetime:  # 9999-12-31 and the like
+        times = times.dt.as_unit("us")
+    stamps: NDArray[Any] = times.astype("int64").to_numpy()
     return stamps
 
 
@@ -279,6 +312,8 @@ def _parsed(name: str, cells: "pd.Series[str]", counts: NDArray[np.int64], facto
 
     whole = cells.str.fullmatch(INTEGER).to_numpy(bool)
     if whole.all():
+        if cells.str.len().max() > LONGEST_INTEGER:
+            raise InputError(f"column {name!r} must be numbers; got one of more than {LONGEST_INTEGER} digits")
         return _exact([int(cell) for cell in cells])
     decimal = cells.str.fullmatch(DECIMAL).to_numpy(bool)
     if decimal.all():

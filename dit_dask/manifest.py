@@ -1,6 +1,7 @@
 """The manifest of a run folder: what was audited, how, and whether it is complete."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from dit_dask.store import Folder
 
 SCHEMA_VERSION = 1
 NAME = "manifest.json"
+KEYS = {"status", "config", "input", "versions", "seed", "timings", "plan", "parts"}
 PACKAGES = ("dask", "distributed", "numpy", "numba", "pandas", "pyarrow", "scikit-learn", "fsspec")
 
 
@@ -29,7 +31,8 @@ def read(folder: Folder) -> dict[str, Any] | None:
         document = json.loads(content)
     except ValueError:
         return None
-    return document if isinstance(document, dict) and document.get("schema_version") == SCHEMA_VERSION else None
+    is_ours = isinstance(document, dict) and document.get("schema_version") == SCHEMA_VERSION and document.keys() >= KEYS
+    return document if is_ours else None
 
 
 def write(folder: Folder, document: Mapping[str, Any]) -> None:
@@ -39,7 +42,20 @@ def write(folder: Folder, document: Mapping[str, Any]) -> None:
 
 def write_json(folder: Folder, name: str, value: Any) -> None:
     """Write JSON that a person can read and that can hold no NaN."""
-    folder.write(name, (json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+    folder.write(name, (dumps(value) + "\n").encode())
+
+
+def dumps(value: Any) -> str:
+    """Render JSON in which a number that is infinite or none at all is a word."""
+    return json.dumps(_worded(value), indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def _worded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _worded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_worded(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def complete(folder: Folder) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -49,7 +65,17 @@ def complete(folder: Folder) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         raise InputError(f"{folder.url} is not a run folder: it has no readable {NAME}")
     if document["status"] != "complete":
         raise InputError(f"{folder.url} is not complete: its status is {document['status']!r}; run it again to resume")
-    content = folder.read("summary.json")
-    if content is None:
-        raise InputError(f"{folder.url} has no summary.json; run it again with --fresh")
-    return document, json.loads(content)
+    try:
+        summary = json.loads(folder.read("summary.json") or b"")
+    except ValueError as error:
+        raise InputError(f"{folder.url}: summary.json cannot be read; run it again to mend it") from error
+    return document, summary
+
+
+def whole(folder: Folder) -> bool:
+    """Tell whether everything that a complete run writes beside its parts is there."""
+    try:
+        complete(folder)
+    except InputError:
+        return False
+    return all(folder.read(name) is not None for name in ("distributions.parquet", "measures.json"))

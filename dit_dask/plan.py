@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.engines import ENGINES
-from dit_dask.errors import InputError
+from dit_dask.errors import DitError, InputError
 from dit_dask.sweep import Test
 from dit_dask.table import Rows
 
@@ -125,14 +125,15 @@ def probe(test: Test, rows: Rows) -> Cost:
             cuts = engine.chunks(rows.table, records, test.procedure, len(records) // count)
             some = cuts[len(cuts) // 2]
         start = time.perf_counter()
-        engine.influence(rows.table, some, test.procedure)
+        try:
+            engine.influence(rows.table, some, test.procedure)
+        except Exception as error:
+            line = (str(error).strip().splitlines() or [""])[0]
+            kind = "" if isinstance(error, DitError) else f"{type(error).__name__}: "
+            raise InputError(f"the test {test.id} cannot run: {kind}{line}") from error
         return time.perf_counter() - start
 
-    try:
-        seconds(1)
-    except Exception as error:
-        line = (str(error).strip().splitlines() or [""])[0]
-        raise InputError(f"the test {test.id} cannot run: {type(error).__name__}: {line}") from error
+    seconds(1)
     one, count, several = seconds(1), 1, 0.0
     while count < len(records) and several < PROBE_SECONDS + one:
         count = min(4 * count, len(records))

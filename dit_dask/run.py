@@ -18,12 +18,15 @@ from dit_dask.load import load, read_text
 from dit_dask.progress import Observer
 from dit_dask.store import Folder, redacted
 from dit_dask.summary import plain
-from dit_dask.sweep import Test, build_tests, check_tests, run_digest
+from dit_dask.sweep import Test, build_tests, check_tests, given, run_digest, test_id
 from dit_dask.table import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
+
+
+CHECKPOINT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,11 @@ def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
     return Prepared(config, rows, tests, parsed, Folder(_absolute(config.output)).child(name))
 
 
+def names(config: Config) -> list[str]:
+    """The ids of a config's tests, which need no data."""
+    return [test_id(given(point)) for point in check_tests(config)]
+
+
 def _absolute(location: Location) -> Location:
     """Workers may run elsewhere in the file system, so a path is made absolute here."""
     url = location.url
@@ -109,7 +117,10 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
     kept = sum(len(ledger.written) for ledger in ledgers)
     if kept:
         watcher.note(f"resuming: {kept} of {sum(ledger.plan.parts for ledger in ledgers)} parts are there already")
-    if document["status"] == "complete" and _unchanged(document, ledgers):
+    spent = document["timings"].setdefault("engine_seconds", {})
+    for ledger in ledgers:
+        ledger.seconds = spent.get(ledger.test.id, 0.0)
+    if document["status"] == "complete" and _unchanged(document, ledgers) and manifest.whole(folder):
         return _publish(prepared, document, manifest.complete(folder)[1])
     document["status"] = "running"
     document.pop("error", None)
@@ -119,7 +130,8 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
         if client.dashboard_link:
             watcher.note(f"{client.dashboard_link} shows the cluster at work")
         clock.lap("cluster")
-        outcomes = graph.execute(client, graph.Study(prepared.rows, prepared.tests), folder, ledgers, watcher)
+        study = graph.Study(prepared.rows, prepared.tests)
+        outcomes = graph.execute(client, study, folder, ledgers, watcher, Checkpoint(folder, document, ledgers))
     clock.lap("work")
     for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
         watcher.note(f"an adversary raised {note} while training")
@@ -130,6 +142,22 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
     document["parts"] = {ledger.test.id: _parts(ledger) for ledger in ledgers}
     document["timings"] |= {"finished": _now(), "seconds": clock.laps, "resumed_parts": kept}
     return _publish(prepared, document, summary)
+
+
+class Checkpoint:
+    """Keeps the engine seconds in the manifest, now and then, for a resumed run to add to."""
+
+    def __init__(self, folder: Folder, document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> None:
+        self._folder, self._document, self._ledgers = folder, document, ledgers
+        self._last = time.monotonic()
+
+    def __call__(self) -> None:
+        """Note the seconds; write them if that was not done just now."""
+        seconds = {ledger.test.id: round(ledger.seconds, 6) for ledger in self._ledgers}
+        self._document["timings"]["engine_seconds"] = seconds
+        if time.monotonic() - self._last > CHECKPOINT_SECONDS:
+            manifest.write(self._folder, self._document)
+            self._last = time.monotonic()
 
 
 class Clock:

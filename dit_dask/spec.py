@@ -149,7 +149,7 @@ class Items:
         if not isinstance(value, list):
             raise refuse(where, "a list", value)
         if len(value) < self.least:
-            raise refuse(where, f"a list of at least {self.least}", value or "an empty one")
+            raise InputError(f"{where} must be a list of at least {self.least}; got {len(value)}")
         return [self.of.check(item, f"{where}[{i}]") for i, item in enumerate(value)]
 
     def schema(self) -> dict[str, Any]:

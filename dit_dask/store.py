@@ -15,6 +15,10 @@ S3_DEFAULTS = {"connect_timeout": 5, "read_timeout": 30, "retries": {"mode": "st
 MASK = "***"
 
 
+class UnsetVariableError(InputError):
+    """A ${NAME} that the environment does not have."""
+
+
 def environment(name: str) -> str | None:
     """Read an environment variable: the only place but the cluster that may."""
     return os.environ.get(name)
@@ -33,7 +37,7 @@ def resolved(options: Mapping[str, Any], where: str) -> dict[str, Any]:
     def lookup(name: str) -> str:
         value = environment(name)
         if value is None:
-            raise InputError(f"{where}: the environment variable {name} is not set")
+            raise UnsetVariableError(f"{where}: the environment variable {name} is not set")
         return value
 
     return {key: replace(value) for key, value in options.items()}
@@ -142,7 +146,7 @@ class Folder:
         return content
 
     def names(self, below: str) -> set[str]:
-        """The names of the files right below a folder of this one."""
+        """The names of the files right below a folder of this one; hidden ones are half-written."""
         fs, root = self._open()
         fs.invalidate_cache()
         try:
@@ -151,7 +155,7 @@ class Folder:
             return set()
         except Exception as error:
             raise RunError(f"cannot list {self.url}/{below}: {reason(error)}") from error
-        return {str(path).rstrip("/").rsplit("/", 1)[-1] for path in found}
+        return {name for path in found if not (name := str(path).rstrip("/").rsplit("/", 1)[-1]).startswith(".")}
 
     def clear(self) -> None:
         """Remove the folder and all it holds."""
@@ -168,17 +172,17 @@ def _protocols(fs: Any) -> tuple[str, ...]:
 
 
 def _replace_local(path: str, content: bytes) -> None:
-    import tempfile
+    from uuid import uuid4
 
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".", suffix=".tmp")
+    folder, name = os.path.split(path)
+    os.makedirs(folder, exist_ok=True)
+    temporary = os.path.join(folder, f".{name}.{uuid4().hex}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)

@@ -116,8 +116,8 @@ def build_tests(config: Config, rows: Rows, read: Callable[[str, str], str]) -> 
     """Build every test against the loaded table; `read` opens a file that the config names."""
     tests: list[Test] = []
     for point in check_tests(config):
-        where = point.pop("where")
-        parameters = _without_none(point)
+        where = point["where"]
+        parameters = given(point)
         identity = test_id(parameters)
         for other in tests:
             if other.parameters == parameters:
@@ -156,11 +156,11 @@ def _audited(records: Any, used: int, where: str) -> "NDArray[np.int64]":
             raise InputError(f"{where}.records.sample must be at most the {used} used rows; got {records['sample']}")
         rng = seeds.stream(records["seed"], "records.sample")
         return np.sort(rng.choice(used, records["sample"], replace=False))
-    positions = np.array(sorted(records), np.int64)
-    if len(np.unique(positions)) < len(positions):
+    if max(records) >= used:
+        raise InputError(f"{where}.records must be positions below the {used} used rows; got {max(records)}")
+    positions = np.unique(records)
+    if len(positions) < len(records):
         raise InputError(f"{where}.records names a row twice")
-    if positions[-1] >= used:
-        raise InputError(f"{where}.records must be positions below the {used} used rows; got {positions[-1]}")
     return positions
 
 
@@ -170,10 +170,13 @@ def _everyone(used: int) -> "NDArray[np.int64]":
     return np.arange(used)
 
 
-def _without_none(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_none(item) for key, item in value.items() if item is not None}
-    return value
+def given(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the parameters that were not given; what lies inside one, such as a classifier's null, is a value."""
+    return {
+        key: {name: item for name, item in value.items() if item is not None} if isinstance(value, Mapping) else value
+        for key, value in point.items()
+        if key != "where"
+    }
 
 
 def test_id(parameters: Mapping[str, Any]) -> str:

@@ -57,14 +57,13 @@ def _build(parameters: Mapping[str, Any], context: Context) -> Classifier:
     for name in given:
         if name not in known and not open_ended:
             raise unknown(f"{where}.params: parameter of {parameters['name']}", name, known)
-    if "random_state" in known:
-        given.setdefault("random_state", seeds.integer(context.seed, context.test, bits=24))
+    if "random_state" in known and given.get("random_state") is None:  # null would make every training differ
+        given["random_state"] = seeds.integer(context.seed, context.test, bits=24)
     try:
         model = factory(**given)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}.params: {error}") from error
-    if not hasattr(model, "fit") or not hasattr(model, "predict_proba"):
-        raise InputError(f"{where}: {parameters['name']} must have fit and predict_proba (SVC: set probability: true)")
+    _require_methods(model, parameters["name"], where)
     return Classifier(model, has_fit_parameter(model, "sample_weight"))
 
 
@@ -76,7 +75,13 @@ def _find(path: str, where: str) -> Any:
         raise InputError(f"{where}: cannot import {path!r}: {error}") from error
     if not inspect.isclass(found):
         raise InputError(f"{where} must be the import path of a class; got {path!r}, a {type(found).__name__}")
+    _require_methods(found, path, where)  # before it is called: constructing a stranger may do anything
     return found
+
+
+def _require_methods(model: Any, path: str, where: str) -> None:
+    if not hasattr(model, "fit") or not hasattr(model, "predict_proba"):
+        raise InputError(f"{where}: {path} must have fit and predict_proba (SVC: set probability: true)")
 
 
 KIND = Kind(Record({"params": Field(Named(Anything()), {}, about="constructor arguments")}), _build)

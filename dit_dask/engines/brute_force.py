@@ -11,6 +11,7 @@ from dit_dask import seeds
 from dit_dask.adversaries import Adversary
 from dit_dask.distances import Distance
 from dit_dask.encoders import Encoder
+from dit_dask.errors import InputError
 from dit_dask.release import Release
 from dit_dask.sanitizers import LeavesOneOut, Sanitizer
 from dit_dask.table import Table
@@ -70,6 +71,8 @@ def compare(
     with_record: "NDArray[np.float64]", without: "NDArray[np.float64]", distance: Distance, notes: tuple[str, ...] = ()
 ) -> Influence:
     """Reduce two (m, n) belief matrices to distances and predictions; ties predict the first value."""
+    if not (np.isfinite(with_record).all() and np.isfinite(without).all()):
+        raise InputError("the adversary returned beliefs that are not numbers")
     predicted = with_record.argmax(axis=1).astype(np.int32)
     return Influence(distance(with_record, without), predicted, without.argmax(axis=1).astype(np.int32), notes)
 

@@ -157,7 +157,7 @@ BAD_CONFIGS = {
     "unknown key": ("seed: 3", "sede: 3", "did you mean 'seed'?"),
     "out of range": ("k: [2, 5]", "k: [2, 1]", "tests[0].sanitizer.k must be an integer >= 2; got 1"),
     "wrong type": ("k: [2, 5]", "k: two", "tests[0].sanitizer.k must be an integer >= 2; got 'two'"),
-    "missing column": ("age: {kind: numeric}", "aeg: {kind: numeric}", "unknown 'aeg'; did you mean 'age'?"),
+    "missing column": ("age: {kind: numeric}", "aeg: {kind: numeric}", "no column 'aeg' among 4; did you mean 'age'?"),
     "text as number": ("job: {kind: categorical}", "job: {kind: numeric}", "column 'job' must be numbers or ISO dates"),
     "sensitive twice": ("sensitive: illness", "sensitive: town", "'town' is also among the quasi_identifiers"),
     "k above the table": ("k: [2, 5]", "k: 61", "at most the table's 60 rows; got 61"),
@@ -166,6 +166,12 @@ BAD_CONFIGS = {
     "no such protocol": ("source: people.csv", 'source: "ftpx://host/people.csv"', "ftpx"),
     "wrong gate": ("seed: 3", "gates: [delta]", "gates[0] must be NAME OP NUMBER"),
     "unwritable output": ("seed: 3", "output: /proc/nowhere/", "output: cannot write /proc/nowhere/"),
+    "memory output": ("seed: 3", 'output: "memory://x"', "memory:// ends with the process"),
+    "infinite parameter": (
+        "adversary: conditional-frequency",
+        "adversary: {name: sklearn.linear_model.LogisticRegression, params: {C: .nan}}",
+        "cannot run",
+    ),
     "missing variable": ("seed: 3", 'output: {url: "s3://b/", storage_options: {key: "${DIT_UNSET}"}}', "DIT_UNSET is not set"),
     "bad classifier parameter": (
         "adversary: conditional-frequency",
@@ -236,3 +242,24 @@ def test_a_cluster_that_does_not_answer_is_one_line(config_file: Path) -> None:
     failed = dit("run", config_file, "--out", config_file.parent / "runs", "--quiet", "--cluster", "tcp://127.0.0.1:9")
     assert failed.returncode == 2
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in failed.stderr
+
+
+def test_plan_works_with_variables_unset() -> None:
+    from tests.conftest import ROOT
+
+    done = dit("plan", ROOT / "configs" / "s3-audit.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "mondrian-k5" in done.stdout
+    assert "no estimate without the data: data.storage_options: the environment variable S3_KEY is not set" in done.stdout
+
+
+def test_infinite_parameters_are_words_in_json(config_file: Path, tmp_path: Path) -> None:
+    adversary = "tests.1.adversary={name: sklearn.linear_model.LogisticRegression, params: {C: .inf}}"
+    done = dit("run", config_file, "--out", tmp_path / "runs", "--json", "--quiet", "--set", adversary)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[2]["parameters"]["adversary"]["params"] == {"C": "inf"}
+
+
+def test_the_option_for_local_work_keeps_the_configured_workers(config_file: Path) -> None:
+    done = dit("plan", config_file, "--set", "cluster.workers=3")
+    assert "on 3 workers" in done.stdout

@@ -1,5 +1,7 @@
 """Adversaries against scikit-learn trained on the published rows, one by one."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -124,3 +126,26 @@ def test_a_wrong_adversary_is_explained(rows: Rows, adversary: object, message: 
     with pytest.raises(InputError) as caught:
         point(rows, adversary)
     assert message in str(caught.value)
+
+
+def test_null_parameters_are_values_of_their_own(rows: Rows) -> None:
+    path = "sklearn.ensemble.RandomForestClassifier"
+    default, null = (point(rows, {"name": path, "params": params}) for params in ({}, {"max_features": None}))
+    assert default.id != null.id
+    assert null.procedure.adversary.model.max_features is None
+    unset = point(rows, {"name": path, "params": {"random_state": None}})
+    assert unset.procedure.adversary.model.random_state is not None
+
+
+def test_beliefs_that_are_no_numbers_stop_the_test(rows: Rows) -> None:
+    chosen = point(
+        rows, {"name": "sklearn.naive_bayes.GaussianNB", "params": {"var_smoothing": 0.0}}, {"name": "mondrian", "k": 400}
+    )
+    with pytest.raises(InputError, match="beliefs that are not numbers"):
+        influence(rows.table, np.arange(1), chosen.procedure)
+
+
+def test_a_class_is_not_called_before_it_is_known_to_be_a_classifier(rows: Rows, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="must have fit and predict_proba"):
+        point(rows, {"name": "subprocess.Popen", "params": {"args": ["touch", str(tmp_path / "called")]}})
+    assert not (tmp_path / "called").exists()

@@ -114,6 +114,13 @@ def test_measures_are_refused_until_there_are_some() -> None:
         ("version: 1\nname: a\nname: b\n", "written twice"),
         ("a: !!python/object/apply:os.system [echo]\n", "not valid YAML"),
         ("", "expected a mapping"),
+        (
+            "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+            + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)),
+            "more than 100,000 values",
+        ),
+        ("tests: &a [*a]\n", "more than 100,000 values"),
+        ("\x00\x01\x02", "not valid YAML"),
     ],
 )
 def test_a_file_that_is_no_config_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -182,3 +189,12 @@ def test_secrets_never_survive_redaction() -> None:
     assert not any(secret in text for secret in ("K3Y", "S3C", "pw@", "user", "token"))
     assert shown["output"]["storage_options"]["secret"] == "${NAME}"
     assert shown["data"]["source"] == "https://host/a.csv?***"
+
+
+def test_anchors_and_plain_exponents_mean_what_they_say(tmp_path: Path) -> None:
+    path = tmp_path / "audit.yaml"
+    path.write_text("version: 1\ndata: {source: a.csv}\nschema: {quasi_identifiers: {x: &n {kind: numeric}, y: *n}, sensitive: s}\n"
+                    "tests: [{sanitizer: raw, adversary: {name: a.B, params: {C: 1e-3}}}]\n")  # fmt: skip
+    read = config.read(str(path))
+    assert read.schema["quasi_identifiers"]["y"]["kind"] == "numeric"
+    assert read.tests[0]["adversary"]["params"]["C"] == 0.001

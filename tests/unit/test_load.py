@@ -134,7 +134,7 @@ def test_sensitive_values_are_sorted_as_given_or_as_numbers() -> None:
         (pd.DataFrame({"x": [], "s": []}), "has no rows"),
         (pd.DataFrame({"x": [None, None], "s": ["a", "b"]}), "no complete row"),
         (pd.DataFrame({"x": [1, None], "s": ["a", "b"]}), "at least 2 complete rows"),
-        (pd.DataFrame({"y": [1, 2], "s": ["a", "b"]}), "unknown 'x'"),
+        (pd.DataFrame({"y": [1, 2], "s": ["a", "b"]}), "no column 'x' among 2"),
         (pd.DataFrame([[1, 2, "a"], [1, 2, "b"]], columns=["x", "x", "s"]), "is there 2 times"),
     ],
 )
@@ -183,3 +183,51 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content:
     with pytest.raises(InputError, match=message) as caught:
         load(check(document, str(tmp_path)))
     assert "\n" not in str(caught.value)
+
+
+def test_dates_beyond_nanoseconds_are_dates_too() -> None:
+    assert len(levels(["9999-12-31", "2020-01-01", "1500-06-01"])) == 3
+    assert len(levels([datetime.date(9999, 12, 31), datetime.date(2020, 1, 1)], dtype=object)) == 2
+
+
+def test_a_file_without_a_header_does_not_show_its_first_person(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("57,Smith\n33,Jones\n")
+    document = {"version": 1, "data": {"source": "people.csv"}, "schema": SCHEMA, "tests": [{"sanitizer": "raw"}]}
+    with pytest.raises(InputError, match="is there a header line") as caught:
+        load(check(document, str(tmp_path)))
+    assert "Smith" not in str(caught.value)
+
+
+def test_files_whose_columns_differ_in_kind_are_refused_not_merged(tmp_path: Path) -> None:
+    pd.DataFrame({"x": [2**53, 2**53 + 1], "s": ["a", "b"]}).to_parquet(tmp_path / "a.parquet")
+    document = {"version": 1, "data": {"source": "*.parquet"}, "schema": SCHEMA, "tests": [{"sanitizer": "raw"}]}
+    pd.DataFrame({"x": [0.5, 1.5], "s": ["a", "b"]}).to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(InputError, match="is float64 and int64 in different files"):
+        load(check(document, str(tmp_path)))
+    pd.DataFrame({"x": np.array([2**63 + 1, 7], np.uint64), "s": ["a", "b"]}).to_parquet(tmp_path / "b.parquet")
+    assert load(check(document, str(tmp_path))).table.schema.quasi_identifiers[0].levels == (7, 2**53, 2**53 + 1, 2**63 + 1)
+
+
+def test_a_number_marks_missing_cells_of_float_columns() -> None:
+    rows = loaded(pd.DataFrame({"x": [1.0, 999.0, 3.0], "s": ["a", "b", "b"]}), SCHEMA, missing=[999])
+    assert (rows.dropped, rows.table.schema.quasi_identifiers[0].levels) == (1, (1.0, 3.0))
+
+
+def test_what_is_no_single_number_is_refused() -> None:
+    with pytest.raises(InputError, match="booleans"):
+        levels([True, None, False, True], dtype=object)
+    with pytest.raises(InputError, match="must hold single values"):
+        levels([[1], [2], [3]], dtype=object)
+    with pytest.raises(InputError, match="more than 1000 digits"):
+        levels(["1", "9" * 5000])
+
+
+def test_columns_may_be_named_by_numbers() -> None:
+    schema = {"quasi_identifiers": {"1": {"kind": "numeric"}}, "sensitive": "2"}
+    assert loaded(pd.DataFrame({1: [1, 2], 2: ["a", "b"]}), schema).used == 2
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_read(tmp_path: Path) -> None:
+    (tmp_path / "g[1].csv").write_text("x,s\n1,a\n2,b\n")
+    document = {"version": 1, "data": {"source": "g[1].csv"}, "schema": SCHEMA, "tests": [{"sanitizer": "raw"}]}
+    assert load(check(document, str(tmp_path))).used == 2
