@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 
 from dit_dask import seeds
-from dit_dask.engines import ENGINES, Influence
+from dit_dask.engines import ENGINES, Influence, exact
 from dit_dask.errors import DitError, RunError
 from dit_dask.parts import PartFile, part_name, read_part, write_part
 from dit_dask.plan import TestPlan, first_rows
@@ -140,6 +140,11 @@ class Outcome:
 
 class LostWorkError(Exception):
     """Tasks were cancelled because workers died with data that only they had."""
+
+
+def warm_up(client: "Client") -> "Future":
+    """Have a worker load its code, and compile some of it if this is the first run ever; nobody needs to wait for it."""
+    return client.submit(exact.compile_ahead, key=f"compile-{uuid4().hex[:8]}", pure=False)
 
 
 def execute(

@@ -106,30 +106,26 @@ def run(prepared: Prepared, crew: Crew, watcher: Observer, *, fresh: bool = Fals
 
 
 def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher: Observer) -> Finished:
-    """Take over what is there, compute the rest, and publish."""
-    clock, folder = Clock(), prepared.folder
-    if not document["plan"]:
-        document["plan"] = plan.document(prepared.tests, plan.make(prepared.tests, prepared.rows, crew.workers))
-        plan.memory_needed(crew.memory)
-    ledgers = [graph.Ledger(test, prepared.rows, plan.restore(document["plan"][test.id])) for test in prepared.tests]
-    for ledger in ledgers:
-        ledger.restore(folder, folder.names(f"records/{ledger.test.id}"))
-    kept = sum(len(ledger.written) for ledger in ledgers)
-    if kept:
-        watcher.note(f"resuming: {kept} of {sum(ledger.plan.parts for ledger in ledgers)} parts are there already")
-    spent = document["timings"].setdefault("engine_seconds", {})
-    for ledger in ledgers:
-        ledger.seconds = spent.get(ledger.test.id, 0.0)
-    if document["status"] == "complete" and _unchanged(document, ledgers) and manifest.whole(folder):
-        return _publish(prepared, document, manifest.complete(folder)[1])
-    document["status"] = "running"
-    document.pop("error", None)
-    manifest.write(folder, document)
-    clock.lap("plan")
+    """Publish a run that is whole; else reach the crew and do what is missing."""
+    folder = prepared.folder
+    if document["status"] == "complete":
+        ledgers = _restored(prepared, document, watcher)
+        if _unchanged(document, ledgers) and manifest.whole(folder):
+            return _publish(prepared, document, manifest.complete(folder)[1])
+    clock = Clock()
     with crew.connect() as client:
         if client.dashboard_link:
             watcher.note(f"{client.dashboard_link} shows the cluster at work")
         clock.lap("cluster")
+        _compiling = graph.warm_up(client)
+        if not document["plan"]:
+            document["plan"] = plan.document(prepared.tests, plan.make(prepared.tests, prepared.rows, crew.workers))
+            plan.memory_needed(crew.memory)
+        document["status"] = "running"
+        document.pop("error", None)
+        manifest.write(folder, document)
+        ledgers = _restored(prepared, document, watcher)
+        clock.lap("plan")
         study = graph.Study(prepared.rows, prepared.tests)
         outcomes = graph.execute(client, study, folder, ledgers, watcher, Checkpoint(folder, document, ledgers))
     clock.lap("work")
@@ -140,8 +136,21 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
     manifest.write_json(folder, "summary.json", summary)
     manifest.write_json(folder, "measures.json", [])
     document["parts"] = {ledger.test.id: _parts(ledger) for ledger in ledgers}
-    document["timings"] |= {"finished": _now(), "seconds": clock.laps, "resumed_parts": kept}
+    document["timings"] |= {"finished": _now(), "seconds": clock.laps}
     return _publish(prepared, document, summary)
+
+
+def _restored(prepared: Prepared, document: dict[str, Any], watcher: Observer) -> list[graph.Ledger]:
+    """Take over the parts and seconds of earlier sessions."""
+    folder, spent = prepared.folder, document["timings"].get("engine_seconds", {})
+    ledgers = [graph.Ledger(test, prepared.rows, plan.restore(document["plan"][test.id])) for test in prepared.tests]
+    for ledger in ledgers:
+        ledger.restore(folder, folder.names(f"records/{ledger.test.id}"))
+        ledger.seconds = spent.get(ledger.test.id, 0.0)
+    kept = sum(len(ledger.written) for ledger in ledgers)
+    if kept:
+        watcher.note(f"resuming: {kept} of {sum(ledger.plan.parts for ledger in ledgers)} parts are there already")
+    return ledgers
 
 
 class Checkpoint:

@@ -5,13 +5,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numba import typeof
 
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.encoders.tf import TF
 from dit_dask.engines.brute_force import Influence, Procedure, compare
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_coverage import cover, posterior
-from dit_dask.kernels.exact_engine import evaluate
+from dit_dask.kernels.exact_engine import evaluate, follow
+from dit_dask.kernels.exact_outcomes import decide
 from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.sanitizers.mondrian_tree import Grown, grow
 from dit_dask.table import Table
@@ -91,6 +93,23 @@ def _evaluate(base: Grown, targets: "NDArray[np.int32]") -> tuple["NDArray[np.fl
     evaluate(rows, base.rule, *domain, order, base.nodes.copy(), *scratch, distinct.copy(), slots, coverage, steps, tops, log)
     without = posterior(coverage, totals, rows[distinct, -2].copy())
     return with_record[repeat], without[repeat]
+
+
+def compile_ahead() -> None:
+    """Compile what does not need a tree, on a table of one record; meanwhile another process may compile what grows one."""
+    rows, order, slots = np.array([[0, 0, 1]], np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
+    nodes = np.zeros((1, kernel.STATE + 4), np.int32)
+    nodes[0, [kernel.ATTRIBUTE, kernel.STOP, kernel.PAST]] = -1, 1, 1
+    coverage, steps = np.zeros((1, 1, 2), np.int32), np.empty((2, 2), np.int32)
+    long, longs, numbers, rule = np.zeros(1, np.int64), np.zeros((2, 1), np.int64), np.zeros(1), (2, False, True)
+    cover(rows, order, nodes, -1, 0, order, slots, coverage, longs, steps)
+    posterior(coverage, np.array([1, 0]), np.full(1, -1, np.int32))
+    # functions without an entry from Python are compiled for arguments of these types instead of being called
+    flat = (numbers, rows, numbers, rows, order, numbers)
+    deciding = (rows, rule, *flat, order, order, order, long, longs, longs, order, order, longs, long)
+    decide.compile(tuple(map(typeof, deciding)))
+    following = (rows, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order)
+    follow.compile(tuple(map(typeof, following)))
 
 
 def chunks(

@@ -193,8 +193,11 @@ def test_secrets_never_survive_redaction() -> None:
 
 def test_anchors_and_plain_exponents_mean_what_they_say(tmp_path: Path) -> None:
     path = tmp_path / "audit.yaml"
-    path.write_text("version: 1\ndata: {source: a.csv}\nschema: {quasi_identifiers: {x: &n {kind: numeric}, y: *n}, sensitive: s}\n"
-                    "tests: [{sanitizer: raw, adversary: {name: a.B, params: {C: 1e-3}}}]\n")  # fmt: skip
+    path.write_text(
+        "version: 1\ndata: {source: a.csv}\n"
+        "schema: {quasi_identifiers: {x: &n {kind: numeric}, y: *n}, sensitive: s}\n"
+        "tests: [{sanitizer: raw, adversary: {name: a.B, params: {C: 1e-3}}}]\n"
+    )
     read = config.read(str(path))
     assert read.schema["quasi_identifiers"]["y"]["kind"] == "numeric"
     assert read.tests[0]["adversary"]["params"]["C"] == 0.001

@@ -62,3 +62,11 @@ def test_a_tree_of_three_thousand_levels_overflows_no_stack() -> None:
     expected = brute_force.influence(table, everyone, replace(PROCEDURE, sanitizer=again))
     found = exact.influence(table, everyone, PROCEDURE)
     np.testing.assert_allclose(found.distance, expected.distance, rtol=0, atol=1e-12)
+
+
+def test_what_is_compiled_ahead_is_what_the_engine_uses() -> None:
+    exact.compile_ahead()
+    table = small_table()
+    exact.influence(table, np.arange(table.distinct), PROCEDURE)
+    for function in (exact.cover, exact.posterior, exact.decide, exact.follow):
+        assert len(function.signatures) == 1, function.py_func.__name__
