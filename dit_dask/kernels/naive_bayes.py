@@ -4,16 +4,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def posterior(coverage: NDArray[np.float64], class_counts: NDArray[np.float64], ones: NDArray[np.bool_]) -> NDArray[np.float64]:
+def posterior(
+    coverage: NDArray[np.float64], class_counts: NDArray[np.float64], ones: NDArray[np.bool_]
+) -> NDArray[np.float64]:
     """Return the (n,) beliefs of BernoulliNB(alpha=1) about a target.
 
     coverage[f, n]: records of each class whose feature is set; class_counts[n]; ones[f]: the target's features.
     A class without records gets probability 0.
+    The operations and their order are those of kernels.exact_coverage.posterior, so that both engines agree to the bit.
     """
-    with np.errstate(divide="ignore"):
-        prior = np.log(class_counts)
-        hits = np.where(ones[:, None], coverage + 1.0, class_counts - coverage + 1.0)
-        scores = prior + (np.log(hits) - np.log(class_counts + 2.0)).sum(axis=0)
-    weights: NDArray[np.float64] = np.exp(scores - scores.max())
-    beliefs: NDArray[np.float64] = weights / weights.sum()
-    return beliefs
+    belief = class_counts.copy()
+    for covered, is_one in zip(coverage, ones, strict=True):
+        hits = covered if is_one else class_counts - covered
+        belief *= (hits + 1.0) / (class_counts + 2.0)
+        belief /= belief.max()  # any number of features without underflow of what matters
+    return belief / belief.cumsum()[-1]
