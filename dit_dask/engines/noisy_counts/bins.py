@@ -5,6 +5,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,17 +79,14 @@ def _by_edges(attribute: Attribute, weights: "NDArray[np.int64]", asked: Sequenc
 
 def _edge(edge: Any, where: str) -> Any:
     """Return an edge as a number; dates become the nanoseconds that a date column is stored in."""
-    import datetime
-
     if isinstance(edge, int | float) and not isinstance(edge, bool) and not math.isnan(edge):
         return edge
-    if isinstance(edge, str | datetime.date):
-        import pandas as pd
-
-        stamp = pd.to_datetime(edge, format="ISO8601", errors="coerce", utc=True)
-        if not pd.isna(stamp):
-            return int(stamp.as_unit("ns").value)
-    raise InputError(f"{where}: an edge must be a number or an ISO date; got {edge!r}")
+    try:
+        moment = datetime.fromisoformat(str(edge))
+    except ValueError:
+        raise InputError(f"{where}: an edge must be a number or an ISO date; got {edge!r}") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1) * 1000
 
 
 def _shown(edges: Sequence[Any]) -> str:
