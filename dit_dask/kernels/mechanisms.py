@@ -78,11 +78,17 @@ class Gaussian:
 
 
 def gaussian_delta_dp(sigma: float, epsilon: float) -> float:
-    """The smallest delta_dp for which normal noise is (epsilon, delta_dp)-private (Balle and Wang 2018, theorem 8)."""
-    from scipy.special import log_ndtr, ndtr
+    """The smallest delta_dp for which normal noise is (epsilon, delta_dp)-private (Balle and Wang 2018, theorem 8).
 
-    half, shift = 0.5 / sigma, epsilon * sigma
-    return float(ndtr(half - shift) - math.exp(epsilon + log_ndtr(-half - shift)))
+    It is Φ(a) − e^ε Φ(b) with a = 1/(2σ) − εσ and b = a − 1/σ; since b² − a² = 2ε, both terms have the factor e^(−a²/2).
+    """
+    from scipy.special import erfcx, ndtr
+
+    a = 0.5 / sigma - epsilon * sigma
+    factor, minus_b = 0.5 * math.exp(-0.5 * a * a), 1.0 / sigma - a
+    if a > 0:
+        return float(ndtr(a) - factor * erfcx(minus_b / math.sqrt(2)))
+    return float(factor * (erfcx(-a / math.sqrt(2)) - erfcx(minus_b / math.sqrt(2))))
 
 
 def gaussian_sigma(epsilon: float, delta_dp: float) -> float:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -52,7 +53,9 @@ def test_noise_does_not_depend_on_what_else_is_drawn_from_other_streams() -> Non
     assert len(keys) == 4
 
 
-@pytest.mark.parametrize(("epsilon", "delta_dp"), [(0.01, 1e-3), (0.5, 1e-5), (1.0, 1e-9), (8.0, 1e-6), (50.0, 0.1)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta_dp"), [(1e-4, 1e-7), (0.01, 1e-3), (0.5, 1e-5), (1.0, 1e-9), (8.0, 1e-6), (50.0, 0.1)]
+)
 def test_gaussian_sigma_solves_the_definition_of_approximate_privacy(epsilon: float, delta_dp: float) -> None:
     sigma = gaussian_sigma(epsilon, delta_dp)
 
@@ -64,6 +67,14 @@ def test_gaussian_sigma_solves_the_definition_of_approximate_privacy(epsilon: fl
     found = quad(excess, start, start + 12 * sigma + 12, points=[start + sigma], epsabs=0, epsrel=1e-10, limit=200)[0]
     assert found == pytest.approx(delta_dp, rel=1e-6)
     assert gaussian_delta_dp(sigma, epsilon) == pytest.approx(delta_dp, rel=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "sigma"), [(1e-6, 1e5), (1e-3, 300.0), (1.0, 4.0), (100.0, 0.05), (1e4, 0.005)])
+def test_delta_dp_of_gaussian_noise_keeps_its_digits_where_its_terms_cancel(epsilon: float, sigma: float) -> None:
+    with mpmath.workdps(60):
+        half, shift = mpmath.mpf(1) / 2 / mpmath.mpf(sigma), mpmath.mpf(epsilon) * mpmath.mpf(sigma)
+        expected = float(mpmath.ncdf(half - shift) - mpmath.exp(epsilon) * mpmath.ncdf(-half - shift))
+    assert gaussian_delta_dp(sigma, epsilon) == pytest.approx(expected, rel=1e-10)
 
 
 def test_the_analytic_sigma_is_below_the_classical_one() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dit_dask import config
+from dit_dask import config, seeds
 from dit_dask.engines import noisy_counts
 from dit_dask.engines.noisy_counts import (
     Patterns,
@@ -187,9 +187,9 @@ def test_other_mechanisms_are_held_to_their_claims_too(wrong: Mechanism) -> None
     assert privacy_loss(*released_beliefs(WORST, Sampling(wrong, 1)), delta_dp=delta_dp).contradicts(1.0)
 
 
-def test_released_beliefs_are_those_that_are_compared() -> None:
-    sampling = Sampling(Laplace(1.0), seed=2, samples=100)
-    ours, theirs = released_beliefs(WORST, sampling)
+def test_released_beliefs_are_of_the_kind_that_is_compared_from_streams_of_their_own() -> None:
+    ours, theirs = released_beliefs(WORST, Sampling(Laplace(1.0), seed=2, samples=100))
+    sampling = Sampling(Laplace(1.0), seed=seeds.integer(2, "privacy loss"), samples=100)
     simulated = simulate(WORST, sampling)
     np.testing.assert_allclose(2 * (ours.mean(axis=1) - theirs.mean(axis=1)), simulated.unbiased, rtol=1e-9)
     noise = draw(sampling, WORST.counts[1], WORST.cells)

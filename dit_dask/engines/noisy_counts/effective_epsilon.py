@@ -5,11 +5,12 @@ The events here are thresholds on the belief in the record's own value. One half
 half gives the bound (Clopper and Pearson), so the choice costs no confidence; Bonferroni's correction pays for the records.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dit_dask import seeds
 from dit_dask.engines.noisy_counts.patterns import Patterns
 from dit_dask.engines.noisy_counts.simulation import Sampling, draw
 from dit_dask.kernels import sampled_beliefs as kernel
@@ -34,7 +35,11 @@ class PrivacyLoss:
 
 
 def released_beliefs(patterns: Patterns, sampling: Sampling) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
-    """Return two (m, N): the belief in each record's own value with it and without it, in the order of the draws."""
+    """Return two (m, N): the belief in each record's own value with it and without it, in the order of the draws.
+
+    They come from streams of their own, so that records may be chosen by their simulated distances.
+    """
+    sampling = replace(sampling, seed=seeds.integer(sampling.seed, "privacy loss"))
     sides = (patterns.counts, patterns.without())
     beliefs = np.empty((2, len(patterns), sampling.samples))
     for side, vectors in enumerate(sides):
@@ -48,7 +53,7 @@ def released_beliefs(patterns: Patterns, sampling: Sampling) -> tuple["NDArray[n
 def privacy_loss(
     with_record: "NDArray[np.float64]", without: "NDArray[np.float64]", delta_dp: float = 0.0, confidence: float = 0.95
 ) -> PrivacyLoss:
-    """Bound from below the ε of beliefs[m, N] that were sampled independently on both sides."""
+    """Bound from below the ε of beliefs[m, N], N independent samples a side; the sides may depend on each other."""
     share = (1 - confidence) / len(with_record)
     bounds = [_bound(ours, theirs, delta_dp, share) for ours, theirs in zip(with_record, without, strict=True)]
     place = int(np.argmax(bounds))
