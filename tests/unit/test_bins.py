@@ -87,7 +87,7 @@ def test_unbinned_tables_stay_as_they_are() -> None:
     ("samples", "message"),
     [
         (1, r"t\.samples must be an integer >= 2; got 1"),
-        (10**7, r"t\.samples must be at most 500,000 for a secret of 14 values"),
+        (10**7, r"t\.samples must be at most 333,333 for a secret of 14 values"),
     ],
 )
 def test_samples_that_cannot_be_used_are_one_clear_line(samples: int, message: str) -> None:

@@ -62,7 +62,7 @@ class _Blocks:
 
     def __init__(self, sampling: Sampling, cells: int) -> None:
         self._sampling, self._cells = sampling, cells
-        self._room = MEMORY // (8 * (cells + 1) * sampling.samples)
+        self._room = MEMORY // (8 * (cells + 1) * sampling.samples) - (sampling.coupling == "common")
         self.common = draw(sampling, np.zeros(0, np.int64), cells) if sampling.coupling == "common" else None
         self._held: OrderedDict[bytes, _Block] = OrderedDict()
 
@@ -81,8 +81,8 @@ class _Blocks:
 
 
 def check_samples(samples: int, cells: int, where: str) -> None:
-    """Refuse what cannot be estimated or held: two count vectors must fit in memory at once."""
-    most = MEMORY // (16 * (cells + 1))
+    """Refuse what cannot be estimated or held: two count vectors and their noise must fit in memory at once."""
+    most = MEMORY // (24 * (cells + 1))
     if samples < 2:
         raise InputError(f"{where}.samples must be an integer >= 2; got {samples}")
     if samples > most:
@@ -102,18 +102,24 @@ def simulate(patterns: Patterns, sampling: Sampling) -> Simulated:
     """Sample both sides of every pattern and compare; neighbours in ascending order share most work."""
     check_samples(sampling.samples, patterns.cells, "simulate")
     blocks = _Blocks(sampling, patterns.cells)
-    distance, unbiased, stderr = np.empty(len(patterns)), np.empty(len(patterns)), np.empty(len(patterns))
-    for place, (counts, after, own) in enumerate(zip(patterns.counts, patterns.without(), patterns.own, strict=True)):
-        ours, theirs = blocks(counts), blocks(after)
-        distance[place] = kernel.gap(ours.ascending, theirs.ascending)
-        unbiased[place] = 2 * (ours.ascending[own].mean() - theirs.ascending[own].mean())
-        if blocks.common is None:
-            variance = ours.ascending[own].var(ddof=1) + theirs.ascending[own].var(ddof=1)
-        else:
-            noise = blocks.common[own]
-            variance = (_belief(noise, counts[own], ours) - _belief(noise, after[own], theirs)).var(ddof=1)
-        stderr[place] = 2 * np.sqrt(variance / sampling.samples)
-    return Simulated(distance, unbiased, stderr)
+    sides = zip(patterns.counts, patterns.without(), patterns.own, strict=True)
+    found = np.array([_compare(blocks, *side) for side in sides]).reshape(-1, 3)
+    distance, difference, variance = found.T
+    return Simulated(distance, 2 * difference, 2 * np.sqrt(variance / sampling.samples))
+
+
+def _compare(
+    blocks: _Blocks, counts: "NDArray[np.int64]", after: "NDArray[np.int64]", own: np.int64
+) -> tuple[float, float, float]:
+    """Return Eq. (1) summed, the difference of the mean beliefs in the record's own value, and N times its variance."""
+    ours, theirs = blocks(counts), blocks(after)
+    mine, left = ours.ascending[own], theirs.ascending[own]
+    if blocks.common is None:
+        variance = mine.var(ddof=1) + left.var(ddof=1)
+    else:
+        noise = blocks.common[own]
+        variance = (_belief(noise, counts[own], ours) - _belief(noise, after[own], theirs)).var(ddof=1)
+    return kernel.gap(ours.ascending, theirs.ascending), mine.mean() - left.mean(), variance
 
 
 def _belief(noise: "NDArray[np.float64]", count: np.int64, block: _Block) -> "NDArray[np.float64]":
