@@ -59,9 +59,10 @@ def _rising(c: float, s: float, epsilon: float) -> float:
 def _phi_psi(c: float, s: float, epsilon: float) -> tuple[float, float]:
     """Return φ, and ψ = φ + E X e^(−sX)."""
     r = 1.0 / (s + epsilon)
+    tail = epsilon * r  # products are grouped so that no extreme ε overflows
     if c == 0.0:  # most cells of most tables
-        phi = 0.5 + 0.5 * epsilon * r
-        return phi, phi + 0.5 * epsilon * r * r
+        phi = 0.5 + 0.5 * tail
+        return phi, phi + 0.5 * tail * r
     x = abs(s - epsilon) * c
     larger, ratio = math.exp(-min(s, epsilon) * c), math.exp(-x)
     if x >= SERIES_BELOW:
@@ -70,17 +71,18 @@ def _phi_psi(c: float, s: float, epsilon: float) -> tuple[float, float]:
     else:
         whole, late = _mean_exponential(x), _late_exponential(x)
     far, near, shape = (larger * ratio, larger, late) if s >= epsilon else (larger, larger * ratio, whole - late)
-    phi = 0.5 * near + 0.5 * epsilon * (c * larger * whole + far * r)
-    return phi, phi + 0.5 * epsilon * (c * c * larger * shape + far * (c * r + r * r))
+    rising = epsilon * c * larger
+    phi = 0.5 * near + 0.5 * (rising * whole + far * tail)
+    return phi, phi + 0.5 * (rising * (c * shape) + far * tail * (c + r))
 
 
 @compiled
 def _phi_drop(c: float, s: float, epsilon: float) -> float:
     """φ of c − 1 less φ of c, c ≥ 1: the integral of s E[e^(−sX); X > 0] from c − 1 to c."""
     before = c - 1.0
-    noise_below = _rising(before, s, epsilon) * _mean_exponential(epsilon)
-    rest = _triangle(s, epsilon) + _mean_exponential(s) / (s + epsilon)
-    return 0.5 * epsilon * s * (noise_below + math.exp(-s * before) * rest)
+    noise_below = epsilon * _mean_exponential(epsilon) * _rising(before, s, epsilon)
+    rest = epsilon * _triangle(s, epsilon) + _mean_exponential(s) * (epsilon / (s + epsilon))
+    return 0.5 * s * (noise_below + math.exp(-s * before) * rest)
 
 
 @compiled

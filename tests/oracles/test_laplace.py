@@ -40,6 +40,22 @@ def test_hardly_any_noise_is_near_none() -> None:
     assert exact(one, 1e9)[0] == pytest.approx(exact(one, math.inf)[0], rel=1e-8)
 
 
+@pytest.mark.parametrize("epsilon", [1e-290, 1e-100, 1e-9])
+def test_at_tiny_epsilon_the_distance_shrinks_in_proportion(epsilon: float) -> None:
+    for counts, target, cells in CASES:
+        if sum(counts) * epsilon < 1e-3:
+            one = pattern(counts, target, cells)
+            slope = exact(one, epsilon)[0] / epsilon
+            assert 0 < slope < 1
+            assert slope == pytest.approx(exact(one, epsilon / 10)[0] / (epsilon / 10), rel=0.3)  # up to a logarithm of ε
+
+
+@pytest.mark.parametrize("epsilon", [1e12, 1e100, 1e290])
+def test_at_huge_epsilon_the_noise_is_gone(epsilon: float) -> None:
+    for case in CASES:
+        assert exact(pattern(*case), epsilon)[0] == pytest.approx(exact(pattern(*case), math.inf)[0], rel=1e-10)
+
+
 def with_digits(counts: Sequence[int], target: int, cells: int, epsilon: float) -> Any:
     """The textbook form of the integral, whose terms cancel, with enough digits to survive that."""
     e = mpmath.mpf(epsilon)

@@ -1,11 +1,13 @@
 """Bins that cannot be used end in one clear line, without a value of anyone."""
 
 import datetime
+import tracemalloc
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from dit_dask.engines.noisy_counts import Sampling, binned, check_samples, simulate
+from dit_dask.engines.noisy_counts import COUPLINGS, Patterns, Sampling, binned, check_samples, simulate
 from dit_dask.errors import InputError
 from dit_dask.kernels.mechanisms import Laplace
 from tests.audits import WORKED, WORKED_SCHEMA, loaded
@@ -95,8 +97,18 @@ def test_samples_that_cannot_be_used_are_one_clear_line(samples: int, message: s
         check_samples(samples, 14, "t")
 
 
-def test_no_pattern_is_no_work() -> None:
-    import numpy as np
+@pytest.mark.parametrize("coupling", COUPLINGS)
+def test_a_simulation_stays_within_its_memory(coupling: str) -> None:
+    patterns = Patterns(14, np.arange(1, 31)[:, None], np.zeros(30, np.int64))
+    sampling = Sampling(Laplace(1.0), 0, 60_000, coupling)
+    simulate(patterns.take(np.arange(1)), sampling)
+    tracemalloc.start()
+    simulate(patterns, sampling)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6 < 31 * 14 * 60_000 * 8
 
+
+def test_no_pattern_is_no_work() -> None:
     none = pattern([1], 1, 3).take(np.zeros(0, np.int64))
     assert len(simulate(none, Sampling(Laplace(1.0), 0, 10)).distance) == 0
