@@ -1,0 +1,100 @@
+"""Numeric attributes in intervals: noisy counts need tuples that more than one row shares."""
+
+import itertools
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.errors import InputError, unknown
+from dit_dask.schema import Attribute
+from dit_dask.table import Table, collapse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def binned(table: Table, bins: Mapping[str, Any], where: str) -> tuple[Table, "NDArray[np.int64]"]:
+    """Recode numeric attributes; also return which record of the new table each old one became.
+
+    A whole number asks for so many bins of equal frequency, fitted to this table; a list gives the edges of intervals in
+    the attribute's own units, closed on the right, the first one on both sides.
+    """
+    attributes = list(table.schema.quasi_identifiers)
+    places = {attribute.name: place for place, attribute in enumerate(attributes)}
+    codes = table.codes.copy()
+    for name, asked in bins.items():
+        if name not in places:
+            raise unknown(f"{where}: column", name, places)
+        place, here = places[name], f"{where}.{name}"
+        attribute = attributes[place]
+        if attribute.values is None:
+            raise InputError(f"{here}: only numeric attributes have bins; column {name!r} is {attribute.kind}")
+        weights = np.bincount(table.codes[:, place], weights=table.weights, minlength=len(attribute.levels)).astype(np.int64)
+        lists = isinstance(asked, Sequence) and not isinstance(asked, str)
+        bin_of = _by_edges(attribute, weights, asked, here) if lists else _equal_frequency(weights, asked, here)
+        codes[:, place] = bin_of[table.codes[:, place]]
+        attributes[place] = _intervals(attribute, bin_of)
+    schema = replace(table.schema, quasi_identifiers=tuple(attributes))
+    merged, index = collapse(schema, codes, table.secret)
+    return replace(merged, weights=_summed(table.weights, index, merged.distinct)), index
+
+
+def _summed(weights: "NDArray[np.int64]", index: "NDArray[np.int64]", size: int) -> "NDArray[np.int64]":
+    total = np.zeros(size, np.int64)
+    np.add.at(total, index, weights)
+    return total
+
+
+def _equal_frequency(weights: "NDArray[np.int64]", asked: Any, where: str) -> "NDArray[np.int32]":
+    """Cut after the first level that reaches each share; equal values stay together, so there may be fewer bins."""
+    if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+        raise InputError(f"{where} must be an integer >= 1 (bins of equal frequency) or a list of edges; got {asked!r}")
+    reach = np.cumsum(weights)
+    asked = min(asked, int(reach[-1]))  # more bins than rows cut nowhere else
+    cuts = np.searchsorted(reach * asked, np.arange(1, asked) * reach[-1])
+    cuts = np.unique(cuts[cuts < len(weights) - 1])
+    return np.searchsorted(cuts, np.arange(len(weights))).astype(np.int32)
+
+
+def _by_edges(attribute: Attribute, weights: "NDArray[np.int64]", asked: Sequence[Any], where: str) -> "NDArray[np.int32]":
+    """Compare edges with the levels themselves: `values` are offsets where levels are dates or large integers."""
+    edges = [_edge(edge, where) for edge in asked]
+    if len(edges) < 2 or any(low >= high for low, high in itertools.pairwise(edges)):
+        raise InputError(f"{where} must be at least 2 edges in ascending order; got {_shown(asked)}")
+    levels: Sequence[Any] = attribute.levels
+    below, upto = bisect_left(levels, edges[0]), [bisect_right(levels, edge) for edge in edges]
+    outside = int(weights[:below].sum() + weights[upto[-1] :].sum())
+    if outside:
+        raise InputError(
+            f"{where}: the edges {_shown(asked)} leave out {outside:,} of the {int(weights.sum()):,} rows "
+            f"of column {attribute.name!r}"
+        )
+    return np.searchsorted(np.array(upto[1:]), np.arange(len(levels)), side="right").astype(np.int32)
+
+
+def _edge(edge: Any, where: str) -> Any:
+    """Return an edge as a number; dates become the nanoseconds that a date column is stored in."""
+    if isinstance(edge, int | float) and not isinstance(edge, bool) and not math.isnan(edge):
+        return edge
+    try:
+        moment = datetime.fromisoformat(str(edge))
+    except ValueError:
+        raise InputError(f"{where}: an edge must be a number or an ISO date; got {edge!r}") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1) * 1000
+
+
+def _shown(edges: Sequence[Any]) -> str:
+    return "[" + ", ".join(str(edge) for edge in edges) + "]"
+
+
+def _intervals(attribute: Attribute, bin_of: "NDArray[np.int32]") -> Attribute:
+    """The bins as ordered levels; their numbers are their ranks."""
+    size = int(bin_of.max()) + 1
+    levels = tuple(f"bin {number + 1} of {size}" for number in range(size))
+    return Attribute(attribute.name, attribute.kind, levels, np.arange(size, dtype=np.float64))
