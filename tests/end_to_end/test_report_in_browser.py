@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.runs import dit
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+FLAGS = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-sync".split()
 
 
 @pytest.mark.slow
@@ -17,7 +17,7 @@ FLAGS = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-back
 def test_a_browser_draws_the_verdict_and_the_curves(config_file: Path, tmp_path: Path) -> None:
     done = dit("run", config_file, "--out", tmp_path / "runs", "--quiet", "--set", "gates=['delta <= 9']")
     page = Path(done.stdout.splitlines()[-1]) / "report.html"
-    command = [CHROMIUM, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()]
+    command = [CHROMIUM, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     assert "<strong>Passed.</strong>" in shown
     assert shown.count("<path ") == 3
