@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from dit_dask import cluster, config, figure, progress, report, run
 from dit_dask.errors import unknown
 from dit_dask.gates import Verdict
-from dit_dask.parts import COLUMNS
 from dit_dask.store import Folder
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Result:
         return pd.DataFrame(rows).set_index("test")
 
     def distances(self, test: str | int = 0) -> "pd.DataFrame":
-        """The rows of one test, by id or position: record, multiplicity, distance, predicted, predicted_without."""
+        """The rows of one test, by id or position; a simulation also has unbiased and stderr."""
         import pandas as pd
         import pyarrow.parquet as pq
 
@@ -66,7 +65,7 @@ class Result:
             raise unknown("test", identity, ids)
         below = f"records/{identity}"
         parts = [self.folder.read(f"{below}/{name}") for name in sorted(self.folder.names(below))]
-        frames = [pq.read_table(io.BytesIO(part), columns=list(COLUMNS)).to_pandas() for part in parts if part is not None]
+        frames = [pq.read_table(io.BytesIO(part)).to_pandas() for part in parts if part is not None]
         joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
         return joined
 

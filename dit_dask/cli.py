@@ -140,7 +140,7 @@ def plan(options: argparse.Namespace) -> int:
         _print(f"no estimate without the data: {error}")
         return OK
     workers = cluster.workers(checked.cluster)
-    plans = planner.make(prepared.tests, prepared.rows, workers)
+    plans = planner.make(prepared.tests, workers)
     lines = [["test", "engine", "rows", "distinct", "tasks", "engine s"]]
     for test, one in zip(prepared.tests, plans, strict=True):
         counts = (len(test.audited), one.distinct, one.tasks)

@@ -11,7 +11,9 @@ from uuid import uuid4
 import numpy as np
 
 from dit_dask import seeds
-from dit_dask.engines import ENGINES, Influence, exact
+from dit_dask.engines import ENGINES, Influence, NoisyCounts, exact
+from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
+from dit_dask.engines.noisy_counts.procedure import shown_loss
 from dit_dask.errors import DitError, RunError
 from dit_dask.parts import PartFile, part_name, read_part, write_part
 from dit_dask.plan import TestPlan, first_rows
@@ -20,7 +22,6 @@ from dit_dask.sanitizers.claims import Recheck, recheck
 from dit_dask.store import Folder
 from dit_dask.summary import Distribution, describe, merge, points
 from dit_dask.sweep import Test
-from dit_dask.table import Rows
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -35,9 +36,8 @@ WARM_RECORDS = 32
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What every worker needs, scattered once: the rows and the tests."""
+    """What every worker needs, scattered once: the tests with their rows."""
 
-    rows: Rows
     tests: Sequence[Test]
 
     @cached_property
@@ -49,14 +49,14 @@ class Study:
 class Ledger:
     """What is known of one test: the values of its records, and which parts still wait for some."""
 
-    def __init__(self, test: Test, rows: Rows, plan: TestPlan) -> None:
+    def __init__(self, test: Test, plan: TestPlan) -> None:
         self.test = test
         self.plan = plan
         self.written: dict[int, PartFile] = {}
         self.seconds = 0.0
         self.notes: set[str] = set()
-        self.first = first_rows(test, rows)
-        self._table = rows.table
+        rows = test.rows
+        self.first = first_rows(test)
         self._record = rows.index[test.audited]
         self._multiplicity = rows.table.weights[self._record]
         part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
@@ -69,6 +69,7 @@ class Ledger:
         self._known = np.zeros(distinct, bool)
         self._distance = np.zeros(distinct)
         self._predicted = np.zeros((2, distinct), np.int32)
+        self._estimates = {name: np.zeros(distinct) for name in ENGINES[test.engine].estimates}
 
     @property
     def done(self) -> int:
@@ -85,6 +86,8 @@ class Ledger:
         self._distance[records] = influence.distance
         self._predicted[0, records] = influence.predicted
         self._predicted[1, records] = influence.predicted_without
+        for name, values in self._estimates.items():
+            values[records] = influence.estimates[name]
         fresh = np.unique(records[new])
         self._known[fresh] = True
         starts, stops = (np.searchsorted(self._pair_record, fresh, side) for side in ("left", "right"))
@@ -93,6 +96,15 @@ class Ledger:
         touched = self._pair_part[offsets + np.arange(len(offsets))]
         np.subtract.at(self._waiting, touched, 1)
         return [int(part) for part in np.unique(touched) if self._waiting[part] == 0]
+
+    @property
+    def records(self) -> "NDArray[np.int64]":
+        """The distinct records under audit."""
+        return self._owned
+
+    def estimates(self, records: "NDArray[np.int64]") -> dict[str, "NDArray[np.float64]"]:
+        """The estimates of records, by name."""
+        return {name: values[records] for name, values in self._estimates.items()}
 
     def restore(self, folder: Folder, present: set[str]) -> None:
         """Take over the parts that an earlier session finished."""
@@ -114,7 +126,7 @@ class Ledger:
             return []
         engine = ENGINES[self.test.engine]
         if engine.chunks is not None:
-            return engine.chunks(self._table, records, self.test.procedure, self.plan.tasks)
+            return engine.chunks(self.test.rows.table, records, self.test.procedure, self.plan.tasks)
         return np.split(records, np.flatnonzero(np.diff(owner)) + 1)
 
     def ready(self) -> list[int]:
@@ -125,7 +137,10 @@ class Ledger:
         """What write_part needs for a part."""
         rows = self.rows_of(part)
         record = self._record[rows]
-        influence = Influence(self._distance[record], self._predicted[0, record], self._predicted[1, record])
+        estimates = self.estimates(record)
+        influence = Influence(
+            self._distance[record], self._predicted[0, record], self._predicted[1, record], estimates=estimates
+        )
         return part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence
 
 
@@ -136,6 +151,7 @@ class Outcome:
     statistics: dict[str, Any]
     points: dict[str, Any]
     release: Recheck
+    loss: PrivacyLoss | None
 
 
 class LostWorkError(Exception):
@@ -234,7 +250,7 @@ class Session:
         outcomes = []
         for ledger, (described, release) in zip(self.ledgers, ends, strict=True):
             statistics, shape = _result(described, f"{ledger.test.id}: summary")
-            outcomes.append(Outcome(statistics, shape, _result(release, f"{ledger.test.id}: release")))
+            outcomes.append(Outcome(statistics, shape, *_result(release, f"{ledger.test.id}: release")))
         return outcomes
 
     def _rechecked(self, test: int) -> "Future":
@@ -278,20 +294,24 @@ def _result(future: "Future", what: str) -> Any:
 def influence_of(study: Study, test: int, records: "NDArray[np.int64]") -> tuple[Influence, float]:
     """On a worker: test some records; also return the engine seconds."""
     chosen = study.tests[test]
-    engine = ENGINES[chosen.engine].influence
+    engine, table = ENGINES[chosen.engine].influence, chosen.rows.table
     if test not in study.warm:
-        engine(study.rows.table.first(WARM_RECORDS), np.arange(1), chosen.procedure)
+        engine(table.first(WARM_RECORDS), np.arange(1), chosen.procedure)
         study.warm.add(test)
     start = time.perf_counter()
-    influence = engine(study.rows.table, records, chosen.procedure)
+    influence = engine(table, records, chosen.procedure)
     return influence, time.perf_counter() - start
 
 
-def recheck_of(study: Study, test: int) -> Recheck:
-    """On a worker: sanitise the whole table and count anew what is published."""
-    procedure = study.tests[test].procedure
-    release = procedure.sanitizer.release(study.rows.table, seeds.stream(procedure.seed, procedure.name, "full"))
-    return recheck(release, procedure.sanitizer.claim)
+def recheck_of(study: Study, test: int) -> tuple[Recheck, PrivacyLoss | None]:
+    """On a worker: hold what is published, or the noise, against what it claims."""
+    procedure, table = study.tests[test].procedure, study.tests[test].rows.table
+    if isinstance(procedure, NoisyCounts):
+        loss = shown_loss(table, procedure)
+        holds = None if loss is None else not loss.contradicts(procedure.protection.epsilon or 0.0)
+        return Recheck(None, None, holds, 0, 0), loss
+    release = procedure.sanitizer.release(table, seeds.stream(procedure.seed, procedure.name, "full"))
+    return recheck(release, procedure.sanitizer.claim), None
 
 
 def distribution_of(folder: Folder, name: str, record: "NDArray[np.int64]", first: "NDArray[np.bool_]") -> Distribution:

@@ -38,8 +38,9 @@ def write_part(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    arrays = (record, multiplicity, influence.distance, influence.predicted, influence.predicted_without)
-    table = pa.table(dict(zip(COLUMNS, arrays, strict=True)))
+    own = (record, multiplicity, influence.distance, influence.predicted, influence.predicted_without)
+    arrays: tuple[NDArray[np.generic], ...] = (*own, *influence.estimates.values())
+    table = pa.table(dict(zip((*COLUMNS, *influence.estimates), arrays, strict=True)))
     table = table.replace_schema_metadata({DIGEST: _content_digest(arrays).encode()})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
@@ -58,14 +59,16 @@ def read_part(folder: Folder, name: str, record: "NDArray[np.int64]") -> tuple[P
         return None
     try:
         table = pq.read_table(io.BytesIO(content))
-        arrays = tuple(table.column(column).to_numpy() for column in COLUMNS)
+        names = (*COLUMNS, *(name for name in table.column_names if name not in COLUMNS))
+        arrays = tuple(table.column(column).to_numpy() for column in names)
     except (pa.ArrowException, KeyError, OSError):
         return None
     written = (table.schema.metadata or {}).get(DIGEST, b"").decode()
     if written != _content_digest(arrays) or not np.array_equal(arrays[0], record):
         return None
     part = PartFile(name, len(record), hashlib.sha256(content).hexdigest())
-    return part, Influence(arrays[2], arrays[3], arrays[4])
+    estimates = dict(zip(names[len(COLUMNS) :], arrays[len(COLUMNS) :], strict=True))
+    return part, Influence(arrays[2], arrays[3], arrays[4], estimates=estimates)
 
 
 def _content_digest(arrays: "tuple[NDArray[np.generic], ...]") -> str:

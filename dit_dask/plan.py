@@ -12,7 +12,6 @@ import numpy as np
 from dit_dask.engines import ENGINES
 from dit_dask.errors import DitError, InputError
 from dit_dask.sweep import Test
-from dit_dask.table import Rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,18 +70,18 @@ def restore(kept: Mapping[str, Any]) -> TestPlan:
     return TestPlan(np.array(kept["boundaries"]), kept["tasks"], kept["distinct"], Cost(**kept["seconds"]))
 
 
-def first_rows(test: Test, rows: Rows) -> "NDArray[np.bool_]":
+def first_rows(test: Test) -> "NDArray[np.bool_]":
     """Return (audited,): whether a row is the first audited one of its distinct record."""
-    _, position = np.unique(rows.index[test.audited], return_index=True)
+    _, position = np.unique(test.rows.index[test.audited], return_index=True)
     first = np.zeros(len(test.audited), bool)
     first[position] = True
     return first
 
 
-def make(tests: Sequence[Test], rows: Rows, workers: int) -> list[TestPlan]:
+def make(tests: Sequence[Test], workers: int) -> list[TestPlan]:
     """Probe every test and cut it into tasks and parts of about equal work."""
-    costs = [probe(test, rows) for test in tests]
-    firsts = [first_rows(test, rows) for test in tests]
+    costs = [probe(test) for test in tests]
+    firsts = [first_rows(test) for test in tests]
     total = sum(cost.record * first.sum() for cost, first in zip(costs, firsts, strict=True))
     goal = min(LONGEST, max(SHORTEST, total / (32 * workers)))
     plans = []
@@ -113,8 +112,9 @@ def memory_needed(available: int | None) -> int:
     return needed
 
 
-def probe(test: Test, rows: Rows) -> Cost:
+def probe(test: Test) -> Cost:
     """Measure one record, then a few more; the very first call may compile and does not count."""
+    rows = test.rows
     records = np.unique(rows.index[test.audited])
     engine = ENGINES[test.engine]
 

@@ -41,7 +41,7 @@ def render(
     environment = Environment(
         loader=PackageLoader("dit_dask"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["figure"] = number
+    environment.filters |= {"figure": number, "claim": claim}
     shown = dict(list(curves.items())[:MOST_CURVES])
     return environment.get_template("report.html.j2").render(
         manifest=document,
@@ -87,6 +87,8 @@ TABLE: dict[str, Callable[[Mapping[str, Any]], str]] = {
 
 def claim(test: Mapping[str, Any]) -> str:
     """Say whether the sanitizer kept its promise, and for how many not."""
+    if test["claim_holds"] is False and test.get("effective_epsilon"):
+        return f"no: loses epsilon >= {number(test['effective_epsilon']['at_least'])}"
     if test["claim_holds"] is False:
         broken = test["claim_broken"]
         return f"no: {broken['classes']:,} classes, {broken['records']:,} records"

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from dit_dask import gates, graph, manifest, plan, report
 from dit_dask.config import Config, Location
+from dit_dask.engines import NoisyCounts
+from dit_dask.engines.noisy_counts import Simulated, delta_interval
+from dit_dask.engines.noisy_counts.procedure import distinct_patterns
 from dit_dask.errors import DitError
 from dit_dask.gates import Gate, Verdict
 from dit_dask.load import load, read_text
@@ -119,14 +122,14 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
         clock.lap("cluster")
         _compiling = graph.warm_up(client)
         if not document["plan"]:
-            document["plan"] = plan.document(prepared.tests, plan.make(prepared.tests, prepared.rows, crew.workers))
+            document["plan"] = plan.document(prepared.tests, plan.make(prepared.tests, crew.workers))
             plan.memory_needed(crew.memory)
         document["status"] = "running"
         document.pop("error", None)
         manifest.write(folder, document)
         ledgers = _restored(prepared, document, watcher)
         clock.lap("plan")
-        study = graph.Study(prepared.rows, prepared.tests)
+        study = graph.Study(prepared.tests)
         outcomes = graph.execute(client, study, folder, ledgers, watcher, Checkpoint(folder, document, ledgers))
     clock.lap("work")
     for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
@@ -143,7 +146,7 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
 def _restored(prepared: Prepared, document: dict[str, Any], watcher: Observer) -> list[graph.Ledger]:
     """Take over the parts and seconds of earlier sessions."""
     folder, spent = prepared.folder, document["timings"].get("engine_seconds", {})
-    ledgers = [graph.Ledger(test, prepared.rows, plan.restore(document["plan"][test.id])) for test in prepared.tests]
+    ledgers = [graph.Ledger(test, plan.restore(document["plan"][test.id])) for test in prepared.tests]
     for ledger in ledgers:
         ledger.restore(folder, folder.names(f"records/{ledger.test.id}"))
         ledger.seconds = spent.get(ledger.test.id, 0.0)
@@ -252,7 +255,23 @@ def _entry(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
         "smallest_class": release.smallest_class,
         "claim_holds": release.holds,
         "claim_broken": {"classes": release.broken_classes, "records": release.broken_records},
+        **_estimated(ledger, outcome),
         "seconds": plain(round(ledger.seconds, 6)),
+    }
+
+
+def _estimated(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
+    """What a simulation adds: delta without the bias of sampling, its interval, and what the noise was shown to lose."""
+    procedure, estimates = ledger.test.procedure, ledger.estimates(ledger.records)
+    if not isinstance(procedure, NoisyCounts) or not estimates:
+        return {}
+    sampled = Simulated(estimates["unbiased"], estimates["unbiased"], estimates["stderr"])
+    comparisons = distinct_patterns(ledger.test.rows.table, ledger.records)
+    loss = outcome.loss
+    return {
+        "delta_unbiased": plain(float(estimates["unbiased"].max())),
+        "delta_interval": list(delta_interval(sampled, procedure.sampling.samples, comparisons)),
+        "effective_epsilon": None if loss is None else {"at_least": plain(loss.epsilon), "confidence": loss.confidence},
     }
 
 

@@ -16,11 +16,12 @@ from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH
 from dit_dask.config import TOP, Config
 from dit_dask.distances import DISTANCES
 from dit_dask.encoders import ENCODERS
-from dit_dask.engines import ENGINES, Procedure, choose
+from dit_dask.engines import SELECTABLE, NoisyCounts, Procedure, choose
+from dit_dask.engines.noisy_counts import COUPLINGS, SCALES, Sampling, binned, check_samples, protection
 from dit_dask.errors import InputError
 from dit_dask.registry import Context, Kind
 from dit_dask.sanitizers import SANITIZERS
-from dit_dask.spec import Anything, Choice, Component, Field, Integer, Items, Record, Shaped
+from dit_dask.spec import Anything, Choice, Component, Field, Integer, Items, Named, Number, Record, Shaped
 from dit_dask.table import Rows
 
 if TYPE_CHECKING:
@@ -31,41 +32,91 @@ LONGEST_ID, LONGEST_PART = 80, 40
 
 @dataclass(frozen=True, eq=False)
 class Test:
-    """One point of a sweep: what is run, on which engine, for which rows."""
+    """One point of a sweep: what is run, on which engine, on which rows, and which of them are tested.
+
+    The rows are those of the table, binned where the test asks for it.
+    """
 
     id: str
     parameters: Mapping[str, Any]
-    procedure: Procedure
+    procedure: Procedure | NoisyCounts
     engine: str
     engine_reason: str
+    rows: Rows
     audited: "NDArray[np.int64]"
 
 
-def test_record() -> Record:
-    """The keys of a test; registries are read here, so that installed third parties count."""
-    records = Shaped(
+RECORDS = Field(
+    Shaped(
         [
             (str, Choice(("all",))),
             (dict, Record({"sample": Field(Integer(1)), "seed": Field(Integer(0), 0)})),
             (list, Items(Integer(0), 1)),
         ],
         "all, a mapping of sample and seed, or a list of row positions",
-    )
+    ),
+    "all",
+    about="which rows to test",
+)
+BINS = Field(
+    Named(Shaped([(int, Integer(1)), (list, Items(Anything(), 2))], "a number of bins, or a list of edges")),
+    {},
+    about="numeric attributes in intervals: so many of equal frequency, or edges",
+)
+EPSILON = Field(Number(above=0), None, sweep=True, about="of the mechanism; inf is no noise")
+NOISY: dict[str, Record] = {
+    "laplace": Record({"epsilon": EPSILON, "bins": BINS}),
+    "geometric": Record({"epsilon": EPSILON, "bins": BINS}),
+    "gaussian": Record(
+        {
+            "epsilon": EPSILON,
+            "delta_dp": Field(Number(above=0), None, sweep=True, about="the mechanism's delta, not the test's"),
+            "sigma": Field(Number(), None, sweep=True),
+            "bins": BINS,
+        }
+    ),
+}
+
+
+def test_record() -> Record:
+    """The keys of a test that sanitises and trains; registries are read here, so that installed third parties count."""
     return Record(
         {
-            "sanitizer": Field(Component(SANITIZERS.records())),
+            "sanitizer": Field(Component(SANITIZERS.records() | NOISY)),
             "encoder": Field(Component(ENCODERS.records()), {"name": "tf"}, sweep=True),
             "adversary": Field(Component(ADVERSARIES.records(), IMPORT_PATH.parameters), {"name": "bernoulli-nb"}),
             "distance": Field(Component(DISTANCES.records()), {"name": "emd"}, sweep=True),
-            "engine": Field(Choice(("auto", *ENGINES)), "auto", sweep=True),
-            "records": Field(records, "all", about="which rows to test"),
+            "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
+            "records": RECORDS,
         }
     )
 
 
+def noisy_record() -> Record:
+    """The keys of a test on noisy counts, which are their own sanitizer and adversary."""
+    return Record(
+        {
+            "sanitizer": Field(Component(NOISY)),
+            "distance": Field(Component(dict.fromkeys(SCALES, Record())), {"name": "emd"}, sweep=True),
+            "method": Field(Choice(("exact", "simulate")), None, sweep=True, about="exact is for laplace, and its default"),
+            "samples": Field(Integer(2), 25_000, sweep=True, about="a side, where simulated"),
+            "coupling": Field(Choice(COUPLINGS), "independent", sweep=True, about="common: the same noise on both sides"),
+            "records": RECORDS,
+        }
+    )
+
+
+def record_of(raw: Mapping[str, Any]) -> Record:
+    """The keys that a test may have, by its sanitizer."""
+    sanitizer = raw.get("sanitizer")
+    name = sanitizer.get("name") if isinstance(sanitizer, Mapping) else sanitizer
+    return noisy_record() if isinstance(name, str) and name in NOISY else test_record()
+
+
 def json_schema() -> dict[str, Any]:
     """The whole config as JSON Schema, for editors."""
-    fields = dict(TOP) | {"tests": Field(Items(test_record(), 1)), "measures": Field(Items(Anything()), [])}
+    either = Shaped([(dict, test_record()), (dict, noisy_record())], "a mapping")
+    fields = dict(TOP) | {"tests": Field(Items(either, 1)), "measures": Field(Items(Anything()), [])}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "dit_dask config, version 1"}
     return head | Record(fields).schema()
 
@@ -74,12 +125,12 @@ def check_tests(config: Config) -> list[dict[str, Any]]:
     """Expand every sweep and check every point; needs no data."""
     if config.measures:
         raise InputError("measures must be an empty list; this version has no measures")
-    record = test_record()
     points = []
     for index, raw in enumerate(config.tests):
         where = f"tests[{index}]"
         if not isinstance(raw, Mapping):
             raise InputError(f"{where} must be a mapping with a sanitizer")
+        record = record_of(raw)
         points += [record.check(point, where) | {"where": where} for point in expand(raw, record, where)]
     return points
 
@@ -115,6 +166,7 @@ def _axes(
 def build_tests(config: Config, rows: Rows, read: Callable[[str, str], str]) -> list[Test]:
     """Build every test against the loaded table; `read` opens a file that the config names."""
     tests: list[Test] = []
+    cut = {"{}": rows}
     for point in check_tests(config):
         where = point["where"]
         parameters = given(point)
@@ -129,10 +181,30 @@ def build_tests(config: Config, rows: Rows, read: Callable[[str, str], str]) -> 
             return read(path, f"{where}.distance.ground")
 
         context = Context(rows.table.schema, rows.used, config.seed, identity, where, reader)
-        procedure = _procedure(point, context)
-        engine, why = choose(parameters["engine"], procedure, where)
-        tests.append(Test(identity, parameters, procedure, engine, why, _audited(point["records"], rows.used, where)))
+        procedure = _noisy(point, context) if "method" in point else _procedure(point, context)
+        engine, why = choose(parameters.get("engine", "auto"), procedure, where)
+        bins = point["sanitizer"].get("bins", {})
+        key = json.dumps(bins, sort_keys=True, default=str)
+        if key not in cut:  # one table for all tests with the same bins: it travels to the workers once
+            table, index = binned(rows.table, bins, f"{where}.sanitizer.bins")
+            cut[key] = Rows(table, index[rows.index], rows.read, rows.dropped)
+        audited = _audited(point["records"], rows.used, where)
+        tests.append(Test(identity, parameters, procedure, engine, why, cut[key], audited))
     return tests
+
+
+def _noisy(point: Mapping[str, Any], context: Context) -> NoisyCounts:
+    sanitizer, where = point["sanitizer"], f"{context.where}.sanitizer"
+    claimed = {key: sanitizer[key] for key in ("epsilon", "delta_dp", "sigma") if key in sanitizer}
+    found = protection(sanitizer["name"], where, **claimed)
+    is_laplace = sanitizer["name"] == "laplace"
+    method = point["method"] or ("exact" if is_laplace else "simulate")
+    if method == "exact" and not is_laplace:
+        raise InputError(f"{context.where}.method: only laplace has an exact value; {sanitizer['name']} takes simulate")
+    if method == "simulate":
+        check_samples(point["samples"], len(context.schema.sensitive.levels), context.where)
+    sampling = Sampling(found.mechanism, context.seed, point["samples"], point["coupling"])
+    return NoisyCounts(found, method, sampling, SCALES[point["distance"]["name"]])
 
 
 def _procedure(point: Mapping[str, Any], context: Context) -> Procedure:
@@ -182,8 +254,12 @@ def given(point: Mapping[str, Any]) -> dict[str, Any]:
 def test_id(parameters: Mapping[str, Any]) -> str:
     """Name a test by its sanitizer and by whatever differs from the defaults."""
     defaults = {"encoder": "tf", "adversary": "bernoulli-nb", "distance": "emd", "engine": "auto", "records": "all"}
+    defaults |= {"method": "exact", "samples": "samples25000", "coupling": "independent"}
     parts = [_label(parameters["sanitizer"])]
-    parts += [_label(parameters[key]) for key, default in defaults.items() if _label(parameters[key]) != default]
+    for key, default in defaults.items():
+        value = parameters.get(key)
+        label = f"{key}{value}" if isinstance(value, int) else _label(value)
+        parts += [label] if value is not None and label != default else []
     identity = ".".join(parts)
     return identity if len(identity) <= LONGEST_ID else f"{identity[: LONGEST_ID - 9]}-{_hash(parameters)}"
 
@@ -191,17 +267,25 @@ def test_id(parameters: Mapping[str, Any]) -> str:
 def _label(value: Any) -> str:
     """Render a parameter with the characters a folder name may have; what would be lost goes into a hash."""
     if isinstance(value, Mapping):
-        name = [value["name"].rsplit(".", 1)[-1]] if "name" in value else []
-        rest = {key: item for key, item in value.items() if key != "name" and item not in ({}, "strict")}
-        scalar = all(isinstance(item, int | float | str) for item in rest.values())
-        shown = [item if isinstance(item, str) else f"{key}{item}" for key, item in rest.items()] if scalar else [_hash(rest)]
-        text = "-".join(map(str, name + shown))
+        shown = [value["name"].rsplit(".", 1)[-1]] if "name" in value else []
+        for key, item in value.items():
+            if key != "name" and item not in ({}, "strict"):
+                shown.append(_part(key, item))
+        text = "-".join(shown)
     else:
         text = value if isinstance(value, str) else f"rows-{_hash(value)}"
     slug = re.sub(r"[^a-z0-9._-]+", "-", text.lower())
     if len(slug) > LONGEST_PART or slug != text:
         return f"{slug[: LONGEST_PART - 9]}-{_hash(value)}"
     return slug
+
+
+def _part(key: str, item: Any) -> str:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, float):
+        return f"{key}{item:g}"
+    return f"{key}{item}" if isinstance(item, int) else f"{key}-{_hash(item)}"
 
 
 def _hash(value: Any) -> str:

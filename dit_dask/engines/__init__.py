@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from dit_dask.engines import brute_force, exact
 from dit_dask.engines.brute_force import Influence, Procedure
+from dit_dask.engines.noisy_counts import procedure as noisy
+from dit_dask.engines.noisy_counts.procedure import NoisyCounts
 from dit_dask.errors import InputError
 from dit_dask.table import Table
 
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ENGINES", "Engine", "Influence", "Procedure", "choose"]
+__all__ = ["ENGINES", "SELECTABLE", "Engine", "Influence", "NoisyCounts", "Procedure", "choose"]
 
 
 @dataclass(frozen=True)
@@ -21,21 +24,25 @@ class Engine:
     """One way to compute influences.
 
     `applies` returns why it cannot run a procedure, or None. `chunks` cuts records into about so many sets that are cheap
-    to test together; without it any cut costs the same.
+    to test together; without it any cut costs the same. `estimates` names the columns that it adds to a part.
     """
 
-    influence: Callable[[Table, "NDArray[np.int64]", Procedure], Influence]
-    applies: Callable[[Procedure], str | None]
-    chunks: Callable[[Table, "NDArray[np.int64]", Procedure, int], list["NDArray[np.int64]"]] | None = None
+    influence: Callable[[Table, "NDArray[np.int64]", Any], Influence]
+    applies: Callable[[object], str | None]
+    chunks: Callable[[Table, "NDArray[np.int64]", Any, int], list["NDArray[np.int64]"]] | None = None
+    estimates: tuple[str, ...] = ()
 
 
 ENGINES = {
     "exact": Engine(exact.influence, exact.applies, exact.chunks),
     "brute-force": Engine(brute_force.influence, brute_force.applies),
+    "closed-form": Engine(noisy.closed_form, partial(noisy.applies, "exact"), noisy.chunks),
+    "simulation": Engine(noisy.simulation, partial(noisy.applies, "simulate"), noisy.chunks, noisy.ESTIMATES),
 }
+SELECTABLE = ("exact", "brute-force")  # what a config may name; the others follow from `method`
 
 
-def choose(requested: str, procedure: Procedure, where: str) -> tuple[str, str]:
+def choose(requested: str, procedure: Procedure | NoisyCounts, where: str) -> tuple[str, str]:
     """Return the engine that a test will run on, and why: the first that applies, unless one is named."""
     refusals = {name: engine.applies(procedure) for name, engine in ENGINES.items()}
     if requested != "auto":
@@ -43,4 +50,5 @@ def choose(requested: str, procedure: Procedure, where: str) -> tuple[str, str]:
             raise InputError(f"{where}.engine: {requested} cannot run this test: {refusals[requested]}")
         return requested, "as configured"
     name = next(name for name, refusal in refusals.items() if refusal is None)
-    return name, next((refusal for refusal in refusals.values() if refusal is not None), "the fastest that applies")
+    is_slow = name == "brute-force" and refusals["exact"] is not None
+    return name, str(refusals["exact"]) if is_slow else "the fastest that applies"

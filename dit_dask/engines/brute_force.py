@@ -1,8 +1,8 @@
 """The test as published: remove a record, sanitise again, learn again, compare. Works for every combination."""
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +40,7 @@ class Influence:
     predicted: "NDArray[np.int32]"
     predicted_without: "NDArray[np.int32]"
     notes: tuple[str, ...] = ()
+    estimates: Mapping[str, "NDArray[np.float64]"] = field(default_factory=dict)
 
 
 def influence(table: Table, records: "NDArray[np.int64]", procedure: Procedure) -> Influence:
@@ -62,9 +63,9 @@ def influence(table: Table, records: "NDArray[np.int64]", procedure: Procedure) 
     return compare(with_record, without, procedure.distance, tuple(notes))
 
 
-def applies(_procedure: Procedure) -> str | None:
-    """Every combination."""
-    return None
+def applies(procedure: object) -> str | None:
+    """Every sanitizer, encoder and adversary."""
+    return None if isinstance(procedure, Procedure) else "brute force sanitises and trains"
 
 
 def compare(

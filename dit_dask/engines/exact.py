@@ -26,8 +26,10 @@ Block = tuple["NDArray[np.int64]", "NDArray[np.float64]", "NDArray[np.float64]"]
 COVERAGE_BYTES = 64 * 2**20
 
 
-def applies(procedure: Procedure) -> str | None:
+def applies(procedure: object) -> str | None:
     """Return why this engine cannot run the procedure, or None if it can."""
+    if not isinstance(procedure, Procedure):
+        return "the exact engine needs Mondrian"
     wanted = ((procedure.sanitizer, Mondrian), (procedure.encoder, TF), (procedure.adversary, BernoulliNB))
     for part, kind in wanted:
         if type(part) is not kind:

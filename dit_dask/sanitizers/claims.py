@@ -49,8 +49,8 @@ class LDiversity:
 class Recheck:
     """What a release publishes, counted anew."""
 
-    classes: int
-    smallest_class: int
+    classes: int | None
+    smallest_class: int | None
     holds: bool | None
     broken_classes: int
     broken_records: int

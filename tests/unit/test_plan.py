@@ -15,7 +15,7 @@ ROWS = loaded(datasets.census(300), SCHEMA)
 @pytest.mark.parametrize("size", [1, 3, 50, 10_000])
 def test_parts_cover_all_rows_and_begin_at_new_records(size: int) -> None:
     (point,) = points(ROWS, SCHEMA, [{"sanitizer": "raw"}])
-    first = first_rows(point, ROWS)
+    first = first_rows(point)
     edges = cut(first, size)
     assert (edges[0], edges[-1]) == (0, 300)
     assert (np.diff(edges) > 0).all()
@@ -26,12 +26,12 @@ def test_parts_cover_all_rows_and_begin_at_new_records(size: int) -> None:
 
 def test_first_rows_are_counted_among_the_audited_ones_only() -> None:
     (point,) = points(ROWS, SCHEMA, [{"sanitizer": "raw", "records": {"sample": 80, "seed": 1}}])
-    assert first_rows(point, ROWS).sum() == len(np.unique(ROWS.index[point.audited]))
+    assert first_rows(point).sum() == len(np.unique(ROWS.index[point.audited]))
 
 
 def test_a_plan_survives_the_manifest() -> None:
     tests = points(ROWS, SCHEMA, [{"sanitizer": {"name": "mondrian", "k": 3}, "engine": ["exact", "brute-force"]}])
-    for one in make(tests, ROWS, workers=2):
+    for one in make(tests, workers=2):
         assert restore(one.document()).document() == one.document()
         assert one.seconds >= 0
         assert one.tasks >= 1

@@ -1,0 +1,83 @@
+"""The test on noisy counts as an engine runs it: closed form or simulation, record by record."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.engines.brute_force import Influence
+from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss, privacy_loss, released_beliefs
+from dit_dask.engines.noisy_counts.parameters import Protection
+from dit_dask.engines.noisy_counts.patterns import count
+from dit_dask.engines.noisy_counts.simulation import Sampling, simulate
+from dit_dask.kernels import laplace
+from dit_dask.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WORST = 5  # records on which the noise itself is checked
+ESTIMATES = ("unbiased", "stderr")  # columns that a simulation adds to a part
+
+counted = lru_cache(maxsize=2)(count)  # the tasks of one worker share the patterns of a table
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """A mechanism, how its beliefs are compared, and the multiple of `emd` that is reported."""
+
+    protection: Protection
+    method: str
+    sampling: Sampling
+    scale: float
+
+
+def applies(method: str, procedure: Any) -> str | None:
+    """Return why a method does not run this procedure, or None if it does."""
+    wanted = isinstance(procedure, NoisyCounts) and procedure.method == method
+    return None if wanted else f"{method} is for noisy counts"
+
+
+def closed_form(table: Table, records: "NDArray[np.int64]", procedure: NoisyCounts) -> Influence:
+    """Return the exact distances of the Laplace mechanism."""
+    found = counted(table)
+    chosen, of = np.unique(found.of[records], return_inverse=True)
+    patterns, epsilon = found.patterns.take(chosen), procedure.protection.epsilon or np.inf
+    distance = procedure.scale * laplace.distances(patterns.counts, patterns.own, patterns.cells, epsilon)
+    return Influence(distance[of], found.predicted[records], found.predicted_without[records])
+
+
+def simulation(table: Table, records: "NDArray[np.int64]", procedure: NoisyCounts) -> Influence:
+    """Sample both sides of each record's pattern once, and give every record of the pattern the result."""
+    found = counted(table)
+    chosen, of = np.unique(found.of[records], return_inverse=True)
+    sampled = simulate(found.patterns.take(chosen), procedure.sampling).take(of)
+    scale = procedure.scale
+    estimates = {"unbiased": scale * sampled.unbiased, "stderr": scale * sampled.stderr}
+    return Influence(scale * sampled.distance, found.predicted[records], found.predicted_without[records], estimates=estimates)
+
+
+def chunks(table: Table, records: "NDArray[np.int64]", _procedure: NoisyCounts, number: int) -> list["NDArray[np.int64]"]:
+    """Cut records into about so many sets of neighbouring patterns, which share most of their samples."""
+    pattern = counted(table).of[records]
+    along = np.argsort(pattern, kind="stable")
+    ends = [part[-1] for part in np.array_split(np.unique(pattern), number)[:-1] if len(part)]
+    cuts = np.searchsorted(pattern[along], ends, side="right")
+    return [part for part in np.split(records[along], cuts) if len(part)]
+
+
+def distinct_patterns(table: Table, records: "NDArray[np.int64]") -> int:
+    """How many patterns the records have: so many comparisons an interval for delta must hold for."""
+    return len(np.unique(counted(table).of[records]))
+
+
+def shown_loss(table: Table, procedure: NoisyCounts) -> PrivacyLoss | None:
+    """Bound from below the ε that the noise loses, on the records it protects least; None where nothing is claimed."""
+    claimed = procedure.protection.epsilon
+    if procedure.method != "simulate" or claimed is None or np.isinf(claimed):
+        return None
+    patterns = counted(table).patterns
+    distance = laplace.distances(patterns.counts, patterns.own, patterns.cells, claimed)
+    worst = patterns.take(np.argsort(-distance, kind="stable")[:WORST])
+    return privacy_loss(*released_beliefs(worst, procedure.sampling), delta_dp=procedure.protection.delta_dp)
