@@ -11,6 +11,7 @@ import dit_dask as dit
 from dit_dask import config, datasets
 from dit_dask.engines.noisy_counts import binned, count, exact
 from dit_dask.errors import InputError
+from dit_dask.kernels.mechanisms import Laplace
 from dit_dask.load import load
 from dit_dask.sweep import build_tests, check_tests
 from tests.audits import checked, loaded, points
@@ -157,3 +158,17 @@ def test_other_mechanisms_run_too(people) -> None:
     found = dit.audit(people, schema=SCHEMA, tests=tests)
     assert found.summary["engine"].tolist() == ["simulation", "simulation"]
     json.dumps(found.tests, allow_nan=False)
+
+
+def test_a_wrongly_scaled_mechanism_is_flagged_by_the_audit(people, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Laplace.noise
+    monkeypatch.setattr(Laplace, "noise", lambda self, rng, size: right(self, rng, size) / 2)  # scale 1 / (2 epsilon)
+    test = {
+        "sanitizer": {"name": "laplace", "epsilon": 1, "bins": BINS},
+        "method": "simulate",
+        "samples": 20_000,
+        "records": [0],
+    }
+    entry = dit.audit(people, schema=SCHEMA, tests=[test], seed=1).tests[0]
+    assert entry["claim_holds"] is False
+    assert 1 < entry["effective_epsilon"]["at_least"] <= 2
