@@ -1,6 +1,6 @@
 """How fast the exact engine is, how it grows, and what it needs: prints Markdown tables.
 
-python benchmarks/exact_engine.py --data FOLDER [--parts speed growth large adversaries] [--sizes ...] [--largest N]
+python benchmarks/exact_engine.py [--data FOLDER] [--parts speed growth large adversaries] [--sizes ...] [--largest N]
 Every large measurement runs in a process of its own, so that its peak memory is its own. Seconds are processor seconds
 of one thread, so that other work on the machine distorts them less.
 """
@@ -9,6 +9,7 @@ import argparse
 import csv
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
@@ -221,7 +222,8 @@ def large(data: Path, rows: int, largest: int) -> None:
 def main() -> None:
     """Run the chosen parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder with adult.csv and hierarchies/")
+    folder = os.environ.get("DIT_DATA") or ROOT.parent / "shared" / "data"
+    parser.add_argument("--data", type=Path, default=folder, help="the folder with adult.csv and hierarchies/ (DIT_DATA)")
     parser.add_argument("--parts", nargs="+", default=["speed", "adversaries", "growth", "large"])
     parser.add_argument("--sizes", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the table for two processes")

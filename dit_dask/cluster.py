@@ -4,6 +4,7 @@ import logging
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.errors import InputError
@@ -75,6 +76,7 @@ def _local(settings: Mapping[str, Any]) -> "Iterator[Client]":
 @contextmanager
 def _deaf_children() -> Iterator[None]:
     """Start processes that do not hear Ctrl-C: a terminal sends it to them too, and each would print its own trace."""
+    resource_tracker.ensure_running()  # its start would let the signal through again
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
