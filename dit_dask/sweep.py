@@ -101,6 +101,7 @@ def noisy_record() -> Record:
             "method": Field(Choice(("exact", "simulate")), None, sweep=True, about="exact is for laplace, and its default"),
             "samples": Field(Integer(2), 25_000, sweep=True, about="a side, where simulated"),
             "coupling": Field(Choice(COUPLINGS), "independent", sweep=True, about="common: the same noise on both sides"),
+            "engine": Field(Choice(("auto",)), "auto", about="follows from the method"),
             "records": RECORDS,
         }
     )
