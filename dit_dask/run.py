@@ -261,7 +261,7 @@ def _entry(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
 
 
 def _estimated(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
-    """What a simulation adds: delta without the bias of sampling, its interval, and what the noise was shown to lose."""
+    """What a simulation adds: the largest unbiased distance, an interval for delta, and what the noise was shown to lose."""
     procedure, estimates = ledger.test.procedure, ledger.estimates(ledger.records)
     if not isinstance(procedure, NoisyCounts) or not estimates:
         return {}
@@ -269,7 +269,7 @@ def _estimated(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
     comparisons = distinct_patterns(ledger.test.rows.table, ledger.records)
     loss = outcome.loss
     return {
-        "delta_unbiased": plain(float(estimates["unbiased"].max())),
+        "largest_unbiased": plain(float(estimates["unbiased"].max())),
         "delta_interval": list(delta_interval(sampled, procedure.sampling.samples, comparisons)),
         "effective_epsilon": None if loss is None else {"at_least": plain(loss.epsilon), "confidence": loss.confidence},
     }

@@ -62,7 +62,7 @@ def test_a_simulation_adds_its_unbiased_estimate_and_standard_error(result: dit.
     entry = result.tests[2]
     assert entry["engine"] == "simulation"
     low, high = entry["delta_interval"]
-    assert low <= entry["delta_unbiased"] <= high
+    assert low <= entry["largest_unbiased"] <= high
     assert entry["effective_epsilon"]["at_least"] <= 1
     assert entry["claim_holds"] is True
     assert (entry["classes"], entry["smallest_class"]) == (None, None)
