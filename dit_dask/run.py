@@ -111,10 +111,9 @@ def run(prepared: Prepared, crew: Crew, watcher: Observer, *, fresh: bool = Fals
 def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher: Observer) -> Finished:
     """Publish a run that is whole; else reach the crew and do what is missing."""
     folder = prepared.folder
-    if document["status"] == "complete":
-        ledgers = _restored(prepared, document, watcher)
-        if _unchanged(document, ledgers) and manifest.whole(folder):
-            return _publish(prepared, document, manifest.complete(folder)[1])
+    ledgers = _restored(prepared, document, watcher) if document["plan"] else []
+    if document["status"] == "complete" and _unchanged(document, ledgers) and manifest.whole(folder):
+        return _publish(prepared, document, manifest.complete(folder)[1])
     clock = Clock()
     with crew.connect() as client:
         if client.dashboard_link:
@@ -124,10 +123,10 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
         if not document["plan"]:
             document["plan"] = plan.document(prepared.tests, plan.make(prepared.tests, crew.workers))
             plan.memory_needed(crew.memory)
+            ledgers = _restored(prepared, document, watcher)
         document["status"] = "running"
         document.pop("error", None)
         manifest.write(folder, document)
-        ledgers = _restored(prepared, document, watcher)
         clock.lap("plan")
         study = graph.Study(prepared.tests)
         outcomes = graph.execute(client, study, folder, ledgers, watcher, Checkpoint(folder, document, ledgers))
