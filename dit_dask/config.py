@@ -2,21 +2,26 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dit_dask.errors import InputError
-from dit_dask.spec import Anything, Choice, Exactly, Field, Integer, Items, Named, Record, Shaped, Text
+from dit_dask.spec import Anything, Choice, Exactly, Field, Integer, Items, Named, Number, Record, Shaped, Text
 
 MOST_VALUES = 100_000
 STORAGE_OPTIONS = Named(Anything())
 MARK = Shaped([((str, int, float), Anything())], "a text or a number")
 NAME = Text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
 
+LATEST = Record({"latest": Field(Text(), about="a glob, whose last name counts, or a small file that names the newest one")})
+
 DATA = Record(
     {
-        "source": Field(Text(), about="path or fsspec URL of .csv, .csv.gz or .parquet files; globs; dit://census"),
+        "source": Field(
+            Shaped([(str, Text()), (dict, LATEST)], "a path, a URL, or {latest: URL}"),
+            about="path or fsspec URL of .csv, .csv.gz or .parquet files; globs; dit://census; or {latest: URL}",
+        ),
         "storage_options": Field(STORAGE_OPTIONS, {}, about="passed to the filesystem; ${NAME} reads the environment"),
         "missing": Field(
             Shaped([(list, Items(MARK)), (dict, Named(Items(MARK)))], "a list of marks, or a mapping from columns to lists"),
@@ -59,6 +64,7 @@ CLUSTER = Record(
         "kind": Field(Choice(("local", "address")), "local"),
         "workers": Field(Integer(1), None, about="local only; the machine's cores by default"),
         "address": Field(Text(r"(tcp|tls)://.+", "a tcp:// or tls:// address"), None),
+        "stall_minutes": Field(Number(0), 30.0, about="end a run in which nothing is finished for so long"),
     }
 )
 TOP = {
@@ -70,7 +76,7 @@ TOP = {
     "measures": Field(Items(Anything()), []),
     "gates": Field(Items(Text()), [], about="conditions such as 'delta <= 0.1' that every test must meet"),
     "output": Field(OUTPUT, "runs/", about="folder or URL under which the run folder is made"),
-    "cluster": Field(CLUSTER, {"kind": "local", "workers": None, "address": None}),
+    "cluster": Field(CLUSTER, CLUSTER.check({}, "cluster")),
     "seed": Field(Integer(0), 0),
 }
 
@@ -79,18 +85,18 @@ TOP = {
 class Location:
     """A place to read from or write to; options may hold unresolved ${NAME} references."""
 
-    url: str
-    storage_options: Mapping[str, Any]
+    url: str = field(repr=False)
+    storage_options: Mapping[str, Any] = field(repr=False)  # Dask logs the arguments of a failed task
 
 
 @dataclass(frozen=True)
 class Config:
     """A checked config; `raw` is the document as written, which resume and the manifest rely on."""
 
-    raw: Mapping[str, Any]
+    raw: Mapping[str, Any] = field(repr=False)
     name: str
     folder: str
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = field(repr=False)
     schema: Mapping[str, Any]
     tests: Sequence[Mapping[str, Any]]
     measures: Sequence[Any]

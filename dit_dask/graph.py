@@ -1,7 +1,7 @@
 """The Dask side of a run: records spread over workers, parts written by them, distributions merged as a tree."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,9 +23,10 @@ from dit_dask.sanitizers.claims import Recheck, recheck
 from dit_dask.store import Folder
 from dit_dask.summary import Distribution, describe, merge, points
 from dit_dask.sweep import Test
+from dit_dask.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, as_completed
     from numpy.typing import NDArray
 
 RETRIES = 2
@@ -33,6 +34,7 @@ ATTEMPTS = 5
 RESTART_SECONDS = 60
 FAN_IN = 8
 WARM_RECORDS = 32
+TICK_SECONDS, WAIT_SECONDS = 0.1, 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,15 +173,17 @@ def execute(
     ledgers: Sequence[Ledger],
     watcher: Observer,
     checkpoint: Callable[[], None],
+    watchdog: Watchdog,
 ) -> list[Outcome]:
     """Compute what is unknown, write what is unwritten, reduce every test; start again if all workers died at once."""
     total = sum(ledger.plan.distinct for ledger in ledgers)
+    watchdog.expect(max(ledger.plan.seconds / max(1, ledger.plan.tasks) for ledger in ledgers))
     with Counting(watcher, total, sum(ledger.done for ledger in ledgers)):
         for _ in range(ATTEMPTS):
             try:
                 client.wait_for_workers(1, timeout=RESTART_SECONDS)
                 shared = client.scatter(study, broadcast=True, hash=False)
-                session = Session(client, shared, folder, ledgers, uuid4().hex[:8])
+                session = Session(client, shared, folder, ledgers, watchdog, uuid4().hex[:8])
                 session.work(watcher, checkpoint)
                 return session.reduce()
             except (LostWorkError, CancelledError, TimeoutError):
@@ -195,6 +199,7 @@ class Session:
     shared: "Future"
     folder: Folder
     ledgers: Sequence[Ledger]
+    watchdog: Watchdog
     name: str
 
     def work(self, watcher: Observer, checkpoint: Callable[[], None]) -> None:
@@ -206,7 +211,7 @@ class Session:
             tasks |= self._compute(test, ledger) | self._write(test, ledger.ready())
         following = as_completed(list(tasks), raise_errors=False)
         try:
-            for future in following:
+            for future in self._followed(following):
                 kind, test, what = tasks.pop(future)
                 ledger = self.ledgers[test]
                 result = _result(future, f"{ledger.test.id}: {kind} of {_label(kind, what)}")
@@ -223,6 +228,44 @@ class Session:
                 checkpoint()
         finally:
             self.client.cancel(list(tasks))
+
+    def _followed(self, following: "as_completed") -> "Iterator[Future]":
+        """Yield futures as they end, and watch that they do."""
+        self.watchdog.feed()
+        while not following.is_empty():
+            while not following.has_ready():
+                with following.thread_condition:
+                    following.thread_condition.wait(TICK_SECONDS)
+                if self.watchdog.is_hungry:
+                    raise self.watchdog.stalled(self._waiting([future.key for future in following.futures]))
+            yield next(following)
+            self.watchdog.feed()
+
+    def _waiting(self, keys: Sequence[str]) -> list[str]:
+        """The tasks that are not done, those at work first, and where they are."""
+        with suppress(Exception):  # a scheduler that does not answer cannot tell
+            running = {key: worker for worker, held in self.client.processing().items() for key in held}
+            keys = sorted(keys, key=lambda key: (key not in running, key))
+            return [f"{key} on {running[key]}" if key in running else f"{key} (not started)" for key in keys]
+        return sorted(keys)
+
+    def _wait(self, futures: "Sequence[Future]") -> None:
+        """Wait for all; while other tasks come and go in the workers, there is progress."""
+        from distributed import wait
+
+        self.watchdog.feed()
+        before: Any = None
+        while True:
+            try:
+                wait(futures, timeout=WAIT_SECONDS)
+                return
+            except TimeoutError:
+                now = self.client.processing()
+                if now != before:
+                    self.watchdog.feed()
+                before = now
+            if self.watchdog.is_hungry:
+                raise self.watchdog.stalled(self._waiting([key for held in before.values() for key in held]))
 
     def _submit(self, function: Callable[..., Any], *arguments: Any, key: str, **more: Any) -> "Future":
         return self.client.submit(function, *arguments, key=f"{key}-{self.name}", retries=RETRIES, pure=False, **more)
@@ -244,10 +287,8 @@ class Session:
 
     def reduce(self) -> list[Outcome]:
         """Merge the distributions of each test's parts, a few at a time."""
-        from distributed import wait
-
         ends = [(self._described(ledger), self._rechecked(test)) for test, ledger in enumerate(self.ledgers)]
-        wait([future for pair in ends for future in pair])
+        self._wait([future for pair in ends for future in pair])
         outcomes = []
         for ledger, (described, release) in zip(self.ledgers, ends, strict=True):
             statistics, shape = _result(described, f"{ledger.test.id}: summary")

@@ -13,7 +13,8 @@ from dit_dask.config import Config, Location
 from dit_dask.errors import InputError, unknown
 from dit_dask.hierarchy import Hierarchy, flat, missing_leaf, parse
 from dit_dask.schema import Attribute, Schema, Secret
-from dit_dask.store import filesystem, public_url, reason
+from dit_dask.source import EMBEDDED, file_name, read_text, source_files
+from dit_dask.store import public_url, reading, reason
 from dit_dask.table import Rows, collapse
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
     quasi = config.schema["quasi_identifiers"]
     secret_name = config.schema["sensitive"]["name"]
     columns = [*quasi, secret_name]
-    frame = read_frame(config, columns) if frame is None else frame
+    files: tuple[str, ...] = ()
+    if frame is None:
+        frame, files = read_frame(config, columns)
     frame = frame.rename(columns=str)
     _check_names(list(frame.columns), columns, "data")
     for column in config.data["missing"] if isinstance(config.data["missing"], Mapping) else ():
@@ -51,32 +54,20 @@ def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
         attributes.append(attribute)
     secret, secret_codes = _secret(frame[secret_name].iloc[used], config)
     table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
-    return Rows(table, index, read=len(frame), dropped=int(incomplete.sum()))
+    return Rows(table, index, read=len(frame), dropped=int(incomplete.sum()), files=files)
 
 
-def read_text(path: str, config: Config, where: str) -> str:
-    """Read a small text file named in the config, relative to it."""
-    fs, inner = filesystem(_input(path, config), where)
-    try:
-        content: bytes = fs.cat_file(inner)
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: {public_url(path)} is not UTF-8 text") from error
-    except Exception as error:
-        raise InputError(f"{where}: cannot read {public_url(path)}: {reason(error)}") from error
-
-
-def read_frame(config: Config, columns: Sequence[str]) -> "pd.DataFrame":
-    """Read the used columns of every file of the source, in order."""
+def read_frame(config: Config, columns: Sequence[str]) -> "tuple[pd.DataFrame, tuple[str, ...]]":
+    """Read the used columns of every file of the source, in order; also return the URLs that were read."""
     import pandas as pd
 
-    source = config.data["source"]
-    if source == "dit://census":
-        return datasets.census()
-    fs, paths = _files(_input(source, config, config.data["storage_options"]), source)
-    frames = [_read_file(fs, path, columns) for path in paths]
+    if config.data["source"] == EMBEDDED:
+        return datasets.census(), (EMBEDDED,)
+    location, fs, paths = source_files(config)
+    names = tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
+    frames = [_read_file(fs, path, columns, location) for path in paths]
     if len(frames) == 1:
-        return frames[0]
+        return frames[0], names
     for column in columns:
         kinds = {frame[column].dtype for frame in frames}
         if len(kinds) > 1:
@@ -85,55 +76,24 @@ def read_frame(config: Config, columns: Sequence[str]) -> "pd.DataFrame":
                     f"data.source: the column {column!r} is {' and '.join(sorted(map(str, kinds)))} in different files"
                 )
             frames = [frame.astype({column: object}) for frame in frames]  # exact, whatever their widths
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(frames, ignore_index=True), names
 
 
-def _input(path: str, config: Config, options: Mapping[str, Any] | None = None) -> Location:
-    """Resolve known names and paths relative to the config file."""
-    from pathlib import Path
-
-    url = datasets.resolve(path)
-    if "://" not in url:
-        url = str(Path(config.folder) / Path(url).expanduser())
-    return Location(url, options or {})
-
-
-def _files(location: Location, source: str) -> tuple[Any, list[str]]:
-    fs, path = filesystem(location, "data")
-    shown = public_url(source)
-    try:
-        if fs.isdir(path):
-            paths = sorted(str(found) for found in fs.find(path) if str(found).endswith(".parquet"))
-        elif fs.exists(path):
-            paths = [path]
-        else:
-            paths = sorted(str(found) for found in fs.glob(path) if not fs.isdir(found))
-    except Exception as error:
-        raise InputError(f"data.source: cannot read {shown}: {reason(error)}") from error
-    if not paths:
-        raise InputError(f"data.source: no file at {shown}")
-    for found in paths:
-        if not re.search(r"\.(csv|csv\.gz|parquet)$", _name(found)):
-            raise InputError(f"data.source must be .csv, .csv.gz or .parquet; got {_name(found)!r}")
-    return fs, paths
-
-
-def _name(path: str) -> str:
-    """The file's name, without the query of a web address, where tokens live."""
-    return (path.partition("?")[0] if "://" in path else path).rsplit("/", 1)[-1]
-
-
-def _read_file(fs: Any, path: str, columns: Sequence[str]) -> "pd.DataFrame":
+def _read_file(fs: Any, path: str, columns: Sequence[str], location: Location) -> "pd.DataFrame":
     """Read one file; text stays text, so that nothing is guessed from it."""
-    name = _name(path)
-    try:
+    name = file_name(path)
+
+    def content() -> "pd.DataFrame":
         with fs.open(path, "rb", compression="gzip" if name.endswith(".gz") else None) as file:
             read = _read_parquet if name.endswith(".parquet") else _read_csv
             return read(file, columns, name)
+
+    try:
+        return reading(content)
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"data.source: cannot read {name}: {reason(error)}") from error
+        raise InputError(f"data.source: cannot read {name}: {reason(error, location)}") from error
 
 
 def _read_csv(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
@@ -226,7 +186,8 @@ def _used_rows(complete: NDArray[np.int64], config: Config) -> NDArray[np.int64]
 
 
 def _source(config: Config) -> str:
-    return public_url(config.data["source"])
+    source = config.data["source"]
+    return public_url(source if isinstance(source, str) else source["latest"])
 
 
 def _single_type(name: str, column: "pd.Series[Any]") -> None:

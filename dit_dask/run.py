@@ -10,19 +10,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import gates, graph, manifest, plan, report
+from dit_dask import gates, graph, history, manifest, plan, report
 from dit_dask.config import Config, Location
 from dit_dask.engines import NoisyCounts
 from dit_dask.engines.noisy_counts import Simulated, delta_interval
 from dit_dask.engines.noisy_counts.procedure import distinct_patterns
 from dit_dask.errors import DitError
 from dit_dask.gates import Gate, Verdict
-from dit_dask.load import load, read_text
+from dit_dask.load import load
 from dit_dask.progress import Observer
+from dit_dask.source import check_source, read_text
 from dit_dask.store import Folder, redacted
 from dit_dask.summary import plain
 from dit_dask.sweep import Test, build_tests, check_tests, given, run_digest, test_id
 from dit_dask.table import Rows
+from dit_dask.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,11 +36,12 @@ CHECKPOINT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Crew:
-    """Who does the work: how to reach them, how many they are, and the bytes each may use, if known."""
+    """Who does the work: how to reach them, how many they are, the bytes each may use, if known, and their longest silence."""
 
     connect: Callable[[], "AbstractContextManager[Client]"]
     workers: int
     memory: int | None = None
+    stall_seconds: float = 1800.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,12 @@ def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
     return Prepared(config, rows, tests, parsed, Folder(_absolute(config.output)).child(name))
 
 
+def probe(config: Config) -> None:
+    """Find out, before anything is loaded, whether the input can be listed and the output written."""
+    check_source(config)
+    Folder(_absolute(config.output)).probe()
+
+
 def names(config: Config) -> list[str]:
     """The ids of a config's tests, which need no data."""
     return [test_id(given(point)) for point in check_tests(config)]
@@ -98,7 +107,8 @@ def run(prepared: Prepared, crew: Crew, watcher: Observer, *, fresh: bool = Fals
     """Do what is missing of a run and write its folder."""
     folder = prepared.folder
     if fresh:
-        folder.clear()
+        manifest.discard(folder)
+    folder.tidy()
     document = _opened(prepared, watcher)
     try:
         return _completed(prepared, document, crew, watcher)
@@ -112,8 +122,11 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
     """Publish a run that is whole; else reach the crew and do what is missing."""
     folder = prepared.folder
     ledgers = _restored(prepared, document, watcher) if document["plan"] else []
-    if document["status"] == "complete" and _unchanged(document, ledgers) and manifest.whole(folder):
+    if _is_whole(folder, document, ledgers):
+        watcher.note(f"nothing new: this data was audited at {document['timings']['finished']}")
         return _publish(prepared, document, manifest.complete(folder)[1])
+    if document["status"] == "complete":
+        manifest.write(folder, document | {"status": "running"})  # it lost something; from here on it is not complete
     clock = Clock()
     with crew.connect() as client:
         if client.dashboard_link:
@@ -121,16 +134,22 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
         clock.lap("cluster")
         _compiling = graph.warm_up(client)
         if not document["plan"]:
-            document["plan"] = plan.document(prepared.tests, plan.make(prepared.tests, crew.workers))
+            document["plan"] = manifest.agreed_plan(
+                folder, lambda: plan.document(prepared.tests, plan.make(prepared.tests, crew.workers))
+            )
             plan.memory_needed(crew.memory)
             ledgers = _restored(prepared, document, watcher)
         document["status"] = "running"
         document.pop("error", None)
-        manifest.write(folder, document)
+        manifest.note(folder, document)
         clock.lap("plan")
         study = graph.Study(prepared.tests)
-        outcomes = graph.execute(client, study, folder, ledgers, watcher, Checkpoint(folder, document, ledgers))
+        checkpoint, watchdog = Checkpoint(folder, document, ledgers), Watchdog(crew.stall_seconds)
+        outcomes = graph.execute(client, study, folder, ledgers, watcher, checkpoint, watchdog)
     clock.lap("work")
+    theirs = manifest.read(folder)
+    if theirs and _is_whole(folder, theirs, ledgers):  # someone ran the same audit at the same time and was first
+        return _publish(prepared, theirs, manifest.complete(folder)[1])
     for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
         watcher.note(f"an adversary raised {note} while training")
     summary = [_entry(ledger, outcome) for ledger, outcome in zip(ledgers, outcomes, strict=True)]
@@ -167,7 +186,7 @@ class Checkpoint:
         seconds = {ledger.test.id: round(ledger.seconds, 6) for ledger in self._ledgers}
         self._document["timings"]["engine_seconds"] = seconds
         if time.monotonic() - self._last > CHECKPOINT_SECONDS:
-            manifest.write(self._folder, self._document)
+            manifest.note(self._folder, self._document)
             self._last = time.monotonic()
 
 
@@ -197,13 +216,19 @@ def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
         return earlier | {"config": _resolved(prepared)}
     if earlier is not None:
         watcher.note("the folder holds a run of another version: starting over")
-        prepared.folder.clear()
+        manifest.discard(prepared.folder)
     many = f"{len(prepared.tests)} tests" if len(prepared.tests) > 1 else "1 test"
     watcher.note(f"{rows.described()}; measuring {many}")
     document = {
         "status": "running",
         "config": _resolved(prepared),
-        "input": {"read": rows.read, "dropped": rows.dropped, "used": rows.used, "digest": rows.digest()},
+        "input": {
+            "files": list(rows.files),
+            "read": rows.read,
+            "dropped": rows.dropped,
+            "used": rows.used,
+            "digest": rows.digest(),
+        },
         "versions": versions,
         "seed": prepared.config.seed,
         "timings": {"started": _now()},
@@ -233,8 +258,10 @@ def _resolved(prepared: Prepared) -> dict[str, Any]:
     return shown if isinstance(shown, dict) else {}
 
 
-def _unchanged(document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> bool:
-    return all(document["parts"].get(ledger.test.id) == _parts(ledger) for ledger in ledgers)
+def _is_whole(folder: Folder, document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> bool:
+    """Tell whether a run is complete and nothing of it was lost or altered since."""
+    unchanged = all(document["parts"].get(ledger.test.id) == _parts(ledger) for ledger in ledgers)
+    return document["status"] == "complete" and unchanged and manifest.whole(folder)
 
 
 def _parts(ledger: graph.Ledger) -> list[dict[str, Any]]:
@@ -295,12 +322,13 @@ def _publish(prepared: Prepared, document: dict[str, Any], summary: list[dict[st
     finished = document | {"status": "complete"}
     report.write(prepared.folder, finished, summary, verdicts)
     manifest.write(prepared.folder, finished)
+    history.append(Folder(_absolute(prepared.config.output)), history.entry(prepared.folder, finished, summary))
     return Finished(prepared.folder, summary, verdicts)
 
 
 def _mark_failed(folder: Folder, document: dict[str, Any], text: str) -> None:
     """Say in the manifest why the run ended; what failed may be the storage itself."""
     try:
-        manifest.write(folder, document | {"status": "failed", "error": text})
+        manifest.note(folder, document | {"status": "failed", "error": text})
     except DitError:
         return

@@ -49,12 +49,13 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Where the rows of a file went: index[n] is the distinct record of each used row."""
+    """Where the rows of files went: index[n] is the distinct record of each used row."""
 
     table: Table
     index: "NDArray[np.int64]"
     read: int
     dropped: int
+    files: tuple[str, ...] = ()
 
     @property
     def used(self) -> int:
