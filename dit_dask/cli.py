@@ -110,7 +110,8 @@ def _audit(checked: "Config", options: argparse.Namespace) -> int:
     if str(checked.cluster["address"]).startswith("tcp://"):
         watcher.note("tcp:// is not encrypted: whoever reaches this scheduler can run code on it; prefer tls://")
     connect = partial(cluster.connect, checked.cluster, debug=options.debug)
-    stall_seconds = 60 * checked.cluster["stall_minutes"]
+    minutes = checked.cluster["stall_minutes"]
+    stall_seconds = None if minutes is None else 60 * minutes
     crew = runner.Crew(connect, cluster.workers(checked.cluster), cluster.memory(checked.cluster), stall_seconds)
     finished = runner.run(prepared, crew, watcher, fresh=getattr(options, "fresh", False))
     if options.json:

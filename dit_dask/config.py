@@ -64,7 +64,7 @@ CLUSTER = Record(
         "kind": Field(Choice(("local", "address")), "local"),
         "workers": Field(Integer(1), None, about="local only; the machine's cores by default"),
         "address": Field(Text(r"(tcp|tls)://.+", "a tcp:// or tls:// address"), None),
-        "stall_minutes": Field(Number(0), 30.0, about="end a run in which nothing is finished for so long"),
+        "stall_minutes": Field(Number(0), None, about="end a run in which nothing is finished for so long; 30 by default"),
     }
 )
 TOP = {

@@ -161,6 +161,10 @@ class LostWorkError(Exception):
     """Tasks were cancelled because workers died with data that only they had."""
 
 
+class KilledTaskError(RunError):
+    """Every worker that took a task died: it kills them, or something else does."""
+
+
 def warm_up(client: "Client") -> "Future":
     """Have a worker load its code, and compile some of it if this is the first run ever; nobody needs to wait for it."""
     return client.submit(exact.compile_ahead, key=f"compile-{uuid4().hex[:8]}", pure=False)
@@ -180,6 +184,7 @@ def execute(
     watchdog.expect(max(ledger.plan.seconds / max(1, ledger.plan.tasks) for ledger in ledgers))
     with Counting(watcher, total, sum(ledger.done for ledger in ledgers)):
         for _ in range(ATTEMPTS):
+            before = sum(ledger.done for ledger in ledgers)
             try:
                 client.wait_for_workers(1, timeout=RESTART_SECONDS)
                 shared = client.scatter(study, broadcast=True, hash=False)
@@ -188,6 +193,10 @@ def execute(
                 return session.reduce()
             except (LostWorkError, CancelledError, TimeoutError):
                 watcher.note("the cluster lost its workers; sending them the data again")
+            except KilledTaskError:
+                if sum(ledger.done for ledger in ledgers) == before:
+                    raise
+                watcher.note("a task lost its workers again and again; others were finished, so it is tried again")
     raise RunError(f"the cluster lost its workers {ATTEMPTS} times; the same command resumes what is left")
 
 
@@ -328,7 +337,7 @@ def _result(future: "Future", what: str) -> Any:
     if isinstance(error, DitError):
         raise error
     if isinstance(error, KilledWorker):
-        raise RunError(f"{what}: its worker died again and again (out of memory?)") from error
+        raise KilledTaskError(f"{what}: its worker died again and again (out of memory?)") from error
     lines = str(error).strip().splitlines() or [""]
     raise RunError(f"{what}: {type(error).__name__}: {lines[0][:200]}") from error
 

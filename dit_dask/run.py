@@ -41,7 +41,7 @@ class Crew:
     connect: Callable[[], "AbstractContextManager[Client]"]
     workers: int
     memory: int | None = None
-    stall_seconds: float = 1800.0
+    stall_seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from dit_dask.errors import RunError
 
-SLACK = 20  # a task may take that many times its estimate
+STALL_SECONDS = 1800.0
+SLACK = 20  # unless a limit is set, a task may take that many times its estimate
 SHOWN = 5
 
 
@@ -16,13 +17,15 @@ class StalledError(RunError):
 class Watchdog:
     """Counts the seconds since something was last finished; they are the machine's own, whatever its clock shows."""
 
-    def __init__(self, stall_seconds: float) -> None:
-        self._limit = stall_seconds
+    def __init__(self, stall_seconds: float | None = None) -> None:
+        self._is_set = stall_seconds is not None
+        self._limit = STALL_SECONDS if stall_seconds is None else stall_seconds
         self._last = time.monotonic()
 
     def expect(self, task_seconds: float) -> None:
-        """Bear with tasks that are known to take long."""
-        self._limit = max(self._limit, SLACK * task_seconds)
+        """Bear with tasks that are known to take long, unless the limit was set."""
+        if not self._is_set:
+            self._limit = max(self._limit, SLACK * task_seconds)
 
     def feed(self) -> None:
         """Something was finished."""
