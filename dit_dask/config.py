@@ -108,17 +108,12 @@ class Config:
 
 def read(path: str, overrides: Sequence[str] = ()) -> Config:
     """Load a config file and apply `dotted.key=value` overrides."""
-    import yaml
-
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InputError(f"config {path}: {reason}") from error
-    try:
-        raw = yaml.load(text, Loader=_strict_loader())  # noqa: S506 - a SafeLoader that also refuses duplicate keys
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"config {path}: not valid YAML: {_one_line(error)}") from error
+    raw = _parsed(text, f"config {path}")
     if not isinstance(raw, dict):
         raise InputError(f"config {path}: expected a mapping with version, data, schema and tests at the top")
     _measure(raw, {}, path)
@@ -163,6 +158,15 @@ def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit") -> C
         cluster=cluster,
         seed=checked["seed"],
     )
+
+
+def _parsed(text: str, where: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.load(text, Loader=_strict_loader())  # noqa: S506 - a SafeLoader that also refuses duplicate keys
+    except Exception as error:  # PyYAML lets errors of any type out, such as that of a date with 13 months
+        raise InputError(f"{where}: not valid YAML: {_one_line(error)}") from error
 
 
 def _strict_loader() -> Any:
@@ -210,15 +214,10 @@ def _one_line(error: Exception) -> str:
 
 def _apply(raw: dict[str, Any], override: str) -> None:
     """Set one key: names are separated by dots, list positions are numbers."""
-    import yaml
-
     path, equals, text = override.partition("=")
     if not equals or not path:
         raise InputError(f"--set must be dotted.key=value; got {override!r}")
-    try:
-        value = yaml.load(text, Loader=_strict_loader())  # noqa: S506 - as above
-    except yaml.YAMLError as error:
-        raise InputError(f"--set {path}: not valid YAML: {_one_line(error)}") from error
+    value = _parsed(text, f"--set {path}")
     keys = re.sub(r"\[(\d+)\]", r".\1", path).split(".")
     place: Any = raw
     for depth, key in enumerate(keys):

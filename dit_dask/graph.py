@@ -182,8 +182,9 @@ def execute(
     """Compute what is unknown, write what is unwritten, reduce every test; start again if all workers died at once."""
     total = sum(ledger.plan.distinct for ledger in ledgers)
     watchdog.expect(max(ledger.plan.seconds / max(1, ledger.plan.tasks) for ledger in ledgers))
+    vain = 0  # sessions in a row that finished nothing
     with Counting(watcher, total, sum(ledger.done for ledger in ledgers)):
-        for _ in range(ATTEMPTS):
+        while vain < ATTEMPTS:
             before = sum(ledger.done for ledger in ledgers)
             try:
                 client.wait_for_workers(1, timeout=RESTART_SECONDS)
@@ -193,10 +194,11 @@ def execute(
                 return session.reduce()
             except (LostWorkError, CancelledError, TimeoutError):
                 watcher.note("the cluster lost its workers; sending them the data again")
-            except KilledTaskError:
-                if sum(ledger.done for ledger in ledgers) == before:
+            except KilledTaskError:  # it kills its workers, or something else does: then others will be finished
+                if vain:
                     raise
-                watcher.note("a task lost its workers again and again; others were finished, so it is tried again")
+                watcher.note("a task lost its workers again and again; trying it again")
+            vain = 0 if sum(ledger.done for ledger in ledgers) > before else vain + 1
     raise RunError(f"the cluster lost its workers {ATTEMPTS} times; the same command resumes what is left")
 
 

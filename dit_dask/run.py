@@ -222,13 +222,8 @@ def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
     document = {
         "status": "running",
         "config": _resolved(prepared),
-        "input": {
-            "files": list(rows.files),
-            "read": rows.read,
-            "dropped": rows.dropped,
-            "used": rows.used,
-            "digest": rows.digest(),
-        },
+        "files": list(rows.files),
+        "input": {"read": rows.read, "dropped": rows.dropped, "used": rows.used, "digest": rows.digest()},
         "versions": versions,
         "seed": prepared.config.seed,
         "timings": {"started": _now()},
