@@ -164,7 +164,7 @@ def _parsed(text: str, where: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(text, Loader=_strict_loader())  # noqa: S506 - a SafeLoader that also refuses duplicate keys
+        return yaml.load(text, Loader=_strict_loader())  # noqa: S506 - a SafeLoader, only stricter  # nosec B506
     except Exception as error:  # PyYAML lets errors of any type out, such as that of a date with 13 months
         raise InputError(f"{where}: not valid YAML: {_one_line(error)}") from error
 
