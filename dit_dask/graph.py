@@ -182,7 +182,7 @@ def execute(
     """Compute what is unknown, write what is unwritten, reduce every test; start again if all workers died at once."""
     total = sum(ledger.plan.distinct for ledger in ledgers)
     watchdog.expect(max(ledger.plan.seconds / max(1, ledger.plan.tasks) for ledger in ledgers))
-    vain = 0  # sessions in a row that finished nothing
+    vain, during = 0, "the start"  # sessions in a row that finished nothing, and where the last one ended
     with Counting(watcher, total, sum(ledger.done for ledger in ledgers)):
         while vain < ATTEMPTS:
             before = sum(ledger.done for ledger in ledgers)
@@ -192,14 +192,18 @@ def execute(
                 session = Session(client, shared, folder, ledgers, watchdog, uuid4().hex[:8])
                 session.work(watcher, checkpoint)
                 return session.reduce()
-            except (LostWorkError, CancelledError, TimeoutError):
+            except (LostWorkError, CancelledError, TimeoutError, OSError) as error:  # OSError: a connection was cut
+                during = str(error) if isinstance(error, LostWorkError) else during
                 watcher.note("the cluster lost its workers; sending them the data again")
             except KilledTaskError:  # it kills its workers, or something else does: then others will be finished
                 if vain:
                     raise
                 watcher.note("a task lost its workers again and again; trying it again")
             vain = 0 if sum(ledger.done for ledger in ledgers) > before else vain + 1
-    raise RunError(f"the cluster lost its workers {ATTEMPTS} times; the same command resumes what is left")
+    raise RunError(
+        f"the cluster lost its workers {ATTEMPTS} times in a row, last during {during} (out of memory?); "
+        "the same command resumes what is left"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +338,7 @@ def _result(future: "Future", what: str) -> Any:
     if future.status == "finished":
         return future.result()
     if future.status != "error":
-        raise LostWorkError
+        raise LostWorkError(what)
     error = future.exception()
     if isinstance(error, DitError):
         raise error

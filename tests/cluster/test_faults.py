@@ -56,6 +56,9 @@ def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -164,7 +167,7 @@ def test_a_task_exceeds_its_memory(tmp_path: Path, tell: Tell) -> None:
         failed = dit("run", config, "--out", tmp_path / "out", "--cluster", address, "--quiet", PYTHONPATH=root)
     assert failed.returncode == 2
     assert failed.stderr.count("\n") <= 2, failed.stderr  # one is the warning about tcp://
-    assert "its worker died again and again (out of memory?)" in failed.stderr
+    assert "(out of memory?)" in failed.stderr
     assert "influence of" in failed.stderr
     assert status(tmp_path / "out") == "failed"
     with cluster(memory="600MB") as (address, _):
@@ -244,22 +247,23 @@ def test_two_identical_runs_at_once(
 
 
 @pytest.mark.slow
-def test_the_clock_is_wrong_and_jumps(config: Path, undisturbed: Path, s3: S3Server, tmp_path: Path, tell: Tell) -> None:
+def test_the_clock_is_wrong_and_jumps(s3: S3Server, tmp_path: Path, tell: Tell) -> None:
     library = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
     if library is None:
         pytest.skip("needs libfaketime (Debian package faketime)")
-    clock = tmp_path / "clock"
+    config, clock = tmp_path / "short.yaml", tmp_path / "clock"
+    config.write_text(CONFIG.replace("limit: 8000", "limit: 1500"))
     clock.write_text("-400d")
     # what a clock on the wall shows is wrong, for the command and all its workers; the machine's count of seconds is not
-    wrong = {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1"}
+    wrong = {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_CACHE_DURATION": "1"}
     wrong |= {"DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     with ended(started("run", config, "--out", tmp_path / "out", **wrong)) as process:
-        until(lambda: parts(tmp_path / "out"), process)
+        until(lambda: list(tmp_path.glob("out/*/plan.json")), process)
         clock.write_text("+900d")
-        shown, said = process.communicate(timeout=240)
+        shown, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     folder = folder_of((shown, said))
-    assert_same(undisturbed, folder)
+    assert_same(folder_of(dit("run", config, "--out", tmp_path / "quiet")), folder)
     timings = json.loads((folder / "manifest.json").read_text())["timings"]
     assert int(timings["finished"][:4]) - int(timings["started"][:4]) >= 3
     refused = dit("run", bucket_config(tmp_path / "s3.yaml", s3, "clock"), "--quiet", **s3.environment, **wrong)
