@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +34,7 @@ ATTEMPTS = 5
 RESTART_SECONDS = 60
 FAN_IN = 8
 WARM_RECORDS = 32
+READERS = 16
 TICK_SECONDS, WAIT_SECONDS = 0.1, 5.0
 
 
@@ -111,15 +112,14 @@ class Ledger:
 
     def restore(self, folder: Folder, present: set[str]) -> None:
         """Take over the parts that an earlier session finished."""
-        for part in range(self.plan.parts):
-            name = part_name(self.test.id, part)
-            rows = self.rows_of(part)
-            if name.rsplit("/", 1)[-1] not in present:
-                continue
-            found = read_part(folder, name, self.test.audited[rows])
-            if found is not None:
-                self.written[part] = found[0]
-                self.learn(self._record[rows], found[1])
+        names = {part: part_name(self.test.id, part) for part in range(self.plan.parts)}
+        kept = [part for part, name in names.items() if name.rsplit("/", 1)[-1] in present]
+        with ThreadPoolExecutor(READERS) as pool:  # storage answers slowly, but many at once
+            read = pool.map(lambda part: read_part(folder, names[part], self.test.audited[self.rows_of(part)]), kept)
+            for part, found in zip(kept, read, strict=True):
+                if found is not None:
+                    self.written[part] = found[0]
+                    self.learn(self._record[self.rows_of(part)], found[1])
 
     def chunks(self) -> list["NDArray[np.int64]"]:
         """Cut the unknown records as the engine likes, else by the part in which they first appear."""

@@ -128,7 +128,10 @@ class S3Objects:
 
 @dataclass(frozen=True)
 class LocalFiles:
-    """A file system of the machine: links and renames are atomic, and a lock dies with its owner."""
+    """A file system of the machine: links and renames are atomic, and a lock dies with its owner.
+
+    Content is synced before it gets its name. The manifest comes last, and syncing it also makes the earlier names last.
+    """
 
     def read(self, path: str) -> bytes | None:
         """The whole file."""
@@ -142,7 +145,6 @@ class LocalFiles:
         """Write beside it, then rename over it."""
         with _written_beside(path, content) as temporary:
             os.replace(temporary, path)
-        _sync_folder(path)
 
     def create(self, path: str, content: bytes) -> bool:
         """Write beside it, then link it to its name, which fails if the name is taken."""
@@ -156,7 +158,6 @@ class LocalFiles:
                     if os.path.exists(path):
                         return False
                     os.replace(temporary, path)
-        _sync_folder(path)
         return True
 
     def amend(self, path: str, change: Change) -> None:
@@ -257,14 +258,5 @@ def _locked(path: str) -> Iterator[None]:
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(folder)
-
-
-def _sync_folder(path: str) -> None:
-    """Make the name last, too: a manifest must not outlive the parts it speaks of."""
-    folder = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(folder)
     finally:
         os.close(folder)
