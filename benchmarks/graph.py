@@ -92,7 +92,7 @@ HEAD = "| what | seconds | CPU s | CPU ms of each further part | scheduler MB | 
 def measured(people: "pd.DataFrame", tests: list[dict[str, Any]]) -> Cost:
     """Run an audit on two workers and a scheduler of its own process."""
     with (
-        SubprocessCluster(n_workers=2, worker_kwargs={"nthreads": 1}, silence_logs="critical") as running,
+        SubprocessCluster(n_workers=2, worker_kwargs={"nthreads": 1}) as running,
         Client(running) as client,
         tempfile.TemporaryDirectory() as folder,
     ):
