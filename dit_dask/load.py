@@ -25,14 +25,15 @@ INTEGER = r"\s*[+-]?\d+\s*"
 DECIMAL = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 
 
-def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
-    """Load the table that a config describes, or the given frame in its place."""
+def load(config: Config, frame: "pd.DataFrame | None" = None, others: Sequence[str] | None = None) -> Rows:
+    """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells."""
     quasi = config.schema["quasi_identifiers"]
     secret_name = config.schema["sensitive"]["name"]
     columns = [*quasi, secret_name]
-    frame = read_frame(config, columns) if frame is None else frame
+    wanted = list(dict.fromkeys([*columns, *(others or ())]))
+    frame = read_frame(config, wanted) if frame is None else frame
     frame = frame.rename(columns=str)
-    _check_names(list(frame.columns), columns, "data")
+    _check_names(list(frame.columns), wanted, "data")
     for column in config.data["missing"] if isinstance(config.data["missing"], Mapping) else ():
         if column not in columns:
             raise unknown("data.missing: column", column, columns)
@@ -51,7 +52,19 @@ def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
         attributes.append(attribute)
     secret, secret_codes = _secret(frame[secret_name].iloc[used], config)
     table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
-    return Rows(table, index, read=len(frame), dropped=int(incomplete.sum()))
+    kept = None if others is None else _cells(frame[wanted].iloc[used], attributes, codes)
+    dropped = int(incomplete.sum())
+    return Rows(table, index, len(frame), dropped, table.weights[index], kept)
+
+
+def _cells(frame: "pd.DataFrame", attributes: Sequence[Attribute], codes: NDArray[np.int32]) -> "pd.DataFrame":
+    """The cells as a sanitizer expects them: as they were read, but numbers where text holds numbers."""
+    cells = frame.reset_index(drop=True)
+    for attribute, code in zip(attributes, codes.T, strict=True):
+        first = cells[attribute.name].iloc[0]
+        if attribute.kind == "numeric" and isinstance(first, str) and re.fullmatch(DECIMAL, first):
+            cells[attribute.name] = np.array(attribute.levels)[code]
+    return cells
 
 
 def read_text(path: str, config: Config, where: str) -> str:
