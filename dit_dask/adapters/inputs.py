@@ -22,7 +22,7 @@ def library(module: str, extra: str) -> Any:
 
 def present(frame: "pd.DataFrame", columns: object, what: str) -> list[str]:
     """Return the named columns as a list, if the table has every one of them, once."""
-    if not isinstance(columns, list | tuple) or not columns:
+    if not isinstance(columns, list | tuple) or not columns or not all(isinstance(column, str) for column in columns):
         raise InputError(f"{what} must be a list of column names; got {columns!r}")
     for column in columns:
         if column not in frame.columns:

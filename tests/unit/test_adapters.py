@@ -98,6 +98,7 @@ def test_a_bad_hierarchy_is_one_clear_line(column: str, source: Any, message: st
     [
         (kbins, {"columns": ["ages"]}, "columns: unknown 'ages'; did you mean 'age'?"),
         (kbins, {"columns": "age"}, "columns must be a list of column names; got 'age'"),
+        (kbins, {"columns": [["age"]]}, "columns must be a list of column names; got [['age']]"),
         (kbins, {"columns": ["age", "age"]}, "columns must name each column once"),
         (kbins, {"columns": ["town"]}, "columns must be numeric"),
         (kbins, {"columns": ["age"], "bins": 1}, "bins must be an integer >= 2; got 1"),
