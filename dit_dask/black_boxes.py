@@ -80,10 +80,10 @@ def forget(tests: Sequence[Test]) -> None:
 def assumed(tests: Sequence[Test]) -> tuple[list[Test], dict[str, Examined]]:
     """What a plan can say without a call: every call takes its whole time limit, and equal rows are tested once."""
 
-    def ask(test: Test) -> tuple[Examined, "NDArray[np.int64]"]:
+    def ask(test: Test) -> tuple[Examined, "NDArray[np.float64]"]:
         limit = float(test.settings.get("timeout", 0.0))
         minds = test.oracle is not None and bool(test.oracle.order_matters)
-        return Examined(True, minds, limit, 0, 0, 0, 0), test.audited
+        return Examined(True, minds, limit, 0, 0, 0, 0), np.zeros(test.rows.used)
 
     return examine(tests, {}, ask, Silent(), hurry=False)
 
@@ -91,7 +91,7 @@ def assumed(tests: Sequence[Test]) -> tuple[list[Test], dict[str, Examined]]:
 def examine(
     tests: Sequence[Test],
     known: Mapping[str, Mapping[str, Any]],
-    ask: Callable[[Test], tuple[Examined, "NDArray[np.int64]"]],
+    ask: Callable[[Test], tuple[Examined, "NDArray[np.float64]"]],
     watcher: Observer,
     *,
     hurry: bool,
@@ -100,7 +100,7 @@ def examine(
 
     Records at risk go first where the order of work costs nothing: in a hurry, or when releases are cached for a resume.
     """
-    asked: dict[tuple[int, int], tuple[Examined, NDArray[np.int64] | None]] = {}
+    asked: dict[tuple[int, int], tuple[Examined, NDArray[np.float64] | None]] = {}
     settled, found = [], {}
     for test in tests:
         oracle = test.oracle
@@ -116,7 +116,7 @@ def examine(
             asked[key] = (Examined(**known[test.id]) if test.id in known else fresh, risk if by_risk else None)
             if test.id not in known:
                 watcher.note(f"{test.id}: the sanitizer is {fresh.words()}")
-        examined, exposure = asked[key]
+        examined, foreseen = asked[key]
         if not examined.deterministic and test.parameters.get("repeats", 1) == 1:
             raise InputError(
                 f"{oracle.where} gave two different releases of the same table: it draws at random, and one draw would report "
@@ -125,5 +125,5 @@ def examine(
         found[test.id] = examined
         free = examined.deterministic or oracle.order_matters is False
         index = rows_to_test(test, oracle, order_matters=examined.order_matters or not free)
-        settled.append(replace(test, rows=replace(test.rows, index=index), exposure=exposure))
+        settled.append(replace(test, rows=replace(test.rows, index=index), foreseen=foreseen))
     return settled, found

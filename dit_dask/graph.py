@@ -12,6 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from dit_dask.engines import ENGINES, Influence, NoisyCounts, Procedure, exact
+from dit_dask.engines.foresight import foreseen
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.noisy_counts.procedure import shown_loss
 from dit_dask.errors import DitError, RunError
@@ -19,7 +20,7 @@ from dit_dask.parts import PartFile, part_name, read_part, write_part
 from dit_dask.plan import TestPlan, first_rows
 from dit_dask.progress import Counting, Observer
 from dit_dask.sanitizers.claims import Recheck, recheck
-from dit_dask.sanitizers.oracles.examination import Examined, examine, exposure
+from dit_dask.sanitizers.oracles.examination import Examined, examine
 from dit_dask.store import Folder
 from dit_dask.summary import Distribution, describe, merge, points
 from dit_dask.sweep import Test
@@ -140,8 +141,8 @@ class Ledger:
         records, owner = self._owned[unknown], self._owner[unknown]  # owner ascends with the rows
         if not len(records):
             return []
-        if self.test.exposure is not None:
-            records = records[np.argsort(self.test.exposure[records], kind="stable")]
+        if self.test.foreseen is not None:
+            records = records[np.argsort(-self.test.foreseen[records], kind="stable")]
             return np.array_split(records, min(self.plan.tasks, len(records)))
         engine = ENGINES[self.test.engine]
         if engine.chunks is not None:
@@ -367,21 +368,21 @@ def influence_of(study: Study, group: tuple[int, ...], records: "NDArray[np.int6
     return found, time.perf_counter() - start
 
 
-def examine_of(test: Test) -> tuple[Examined, "NDArray[np.int64]"]:
-    """On a worker: ask a black box for the whole table; also return how exposed each record is."""
+def examine_of(test: Test) -> tuple[Examined, "NDArray[np.float64]"]:
+    """On a worker: ask a black box for the whole table; also return what that lets foresee of each record."""
     oracle, procedure = test.oracle, test.procedure
     if oracle is None or not isinstance(procedure, Procedure):
         raise TypeError("only black boxes are examined")
-    found = examine(oracle, test.rows.table, procedure.rng)
-    return found, exposure(procedure.full(test.rows.table), test.rows.table.codes)
+    found, table = examine(oracle, test.rows.table, procedure.rng), test.rows.table
+    return found, foreseen(table, procedure.full(table), procedure)
 
 
-def examined(client: "Client", test: Test) -> tuple[Examined, "NDArray[np.int64]"]:
+def examined(client: "Client", test: Test) -> tuple[Examined, "NDArray[np.float64]"]:
     """Have a worker examine the black box of a test."""
     future = client.submit(examine_of, client.scatter(test, hash=False), key=f"examine-{uuid4().hex[:8]}", pure=False)
     client.wait_for_workers(1, timeout=RESTART_SECONDS)
     wait_for(future)
-    found: tuple[Examined, NDArray[np.int64]] = _result(future, f"{test.id}: first calls")
+    found: tuple[Examined, NDArray[np.float64]] = _result(future, f"{test.id}: first calls")
     return found
 
 

@@ -47,7 +47,7 @@ class Test:
     rows: Rows
     audited: "NDArray[np.int64]"
     settings: Mapping[str, Any]
-    exposure: "NDArray[np.int64] | None" = None  # of each record, where those with the least are to be tested first
+    foreseen: "NDArray[np.float64] | None" = None  # distances of the records, where those with the largest are to go first
 
     @property
     def oracle(self) -> Oracle | None:
@@ -331,7 +331,8 @@ def _label(value: Any) -> str:
 
 def _part(key: str, item: Any) -> str:
     if isinstance(item, str):
-        return item.replace(":", ".")
+        module, _, name = item.rpartition(":")  # an import path is known by its end
+        return f"{module.rsplit('.', 1)[-1]}.{name}" if module else item
     if isinstance(item, float):
         return f"{key}{item:g}"
     return f"{key}{item}" if isinstance(item, int) else f"{key}-{_hash(item)}"

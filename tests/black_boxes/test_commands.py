@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -204,17 +203,3 @@ def test_a_killed_run_leaves_no_process_and_no_file(tmp_path):
     assert not [process for process in processes if alive(process)]
     assert not os.path.exists(folder)
     assert not os.path.exists(os.path.dirname(folder))
-
-
-def test_the_riskiest_records_go_first():
-    from dit_dask.load import load
-    from dit_dask.sanitizers.oracles.examination import exposure
-    from tests.audits import checked, points
-    from tests.black_boxes.asking import SCHEMA
-
-    frame = people()
-    rows_ = load(checked(SCHEMA), frame, [])
-    test = points(rows_, SCHEMA, [{"sanitizer": "raw"}])[0]
-    by_row = rows_.row_by_row()
-    found = exposure(test.procedure.full(rows_.table), by_row.table.codes)
-    np.testing.assert_array_equal(found, frame.groupby(["age", "town", "job"])["name"].transform("size"))

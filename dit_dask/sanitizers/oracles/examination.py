@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import OracleError, RunError
-from dit_dask.release import Release
 from dit_dask.sanitizers.oracles.oracle import Oracle
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dit_dask.table import Table
 
 Streams = Callable[[str], np.random.Generator]
@@ -68,11 +65,3 @@ def examine(oracle: Oracle, table: "Table", streams: Streams) -> Examined:
         raise RunError(f"{error}, on the whole table") from error
     absent = max(0, table.rows - first.rows - first.suppressed)
     return Examined(deterministic, order_matters, seconds, first.rows, first.suppressed, absent, first.nearest)
-
-
-def exposure(release: Release, codes: "NDArray[np.int32]") -> "NDArray[np.int64]":
-    """Return (rows,): how many published rows cover each row; few covering it is a cheap sign of risk."""
-    targets, inverse = np.unique(codes, axis=0, return_inverse=True)
-    size = release.counts.sum(axis=1)
-    covering = np.array([int(size[release.covers(target).all(axis=1)].sum()) for target in targets])
-    return covering[inverse.ravel()]

@@ -26,6 +26,7 @@ PREFIX = "dit-oracle-"
 TAIL = 4000  # characters of stderr that are kept
 LARGEST_FILE = 16 * 2**30
 SEEDS = ("seed", "random_state")
+IMPORTED = ".imported"
 METHODS = ("__call__", "sanitize", "anonymize", "fit_transform")
 
 
@@ -157,7 +158,16 @@ def _served(request: dict[str, Any], target: Any, source: int, wakes: int) -> di
         os.close(errors)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process, signal.SIGKILL)  # and whatever it left running
+    _warm(request["folder"])
     return _reply(status, request["folder"]) | {"stderr": tail.decode(errors="replace"), "seconds": time.monotonic() - began}
+
+
+def _warm(folder: str) -> None:
+    """Import what the call imported, so that the next fork has it already."""
+    with contextlib.suppress(OSError, ValueError), open(os.path.join(folder, IMPORTED), encoding="utf-8") as file:
+        for name in json.load(file):
+            with contextlib.suppress(BaseException):
+                importlib.import_module(name)
 
 
 def _reply(status: int | None, folder: str) -> dict[str, Any]:
@@ -243,6 +253,7 @@ def _sanitised(target: Any, request: dict[str, Any]) -> None:
     """Call the function, or build the class and call it, and write what it returns."""
     import pandas as pd
 
+    before = set(sys.modules)
     frame = pd.read_pickle(request["input"])  # noqa: S301 - written by our own worker
     given = dict(request["params"])
     if request["seed_name"]:
@@ -258,6 +269,8 @@ def _sanitised(target: Any, request: dict[str, Any]) -> None:
     if not isinstance(result, pd.DataFrame):
         raise TypeError(f"expected a DataFrame; got {type(result).__name__}")
     _publish(result, request["columns"], request["output"])
+    with open(IMPORTED, "w", encoding="utf-8") as file:
+        json.dump([name for name in sys.modules if name not in before], file)
 
 
 def _publish(frame: Any, columns: list[str], path: str) -> None:
