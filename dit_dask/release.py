@@ -66,7 +66,7 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """Published values that are any sets of codes: class c has row value[c, d] of sets[d][values, levels], whose rows differ."""
+    """Published values as any sets of codes: class c has row value[c, d] of sets[d][values, levels], whose rows differ."""
 
     value: "NDArray[np.int32]"
     sets: tuple["NDArray[np.bool_]", ...]
