@@ -13,7 +13,7 @@ from dit_dask.measures.joint import MISSING, Joint, Profile, bootstrap, coded, c
 from dit_dask.measures.kind import OTHER_TABLE, Evidence, Finding, MeasureKind, Source
 from dit_dask.measures.listing import by_value
 from dit_dask.measures.published import Members, members
-from dit_dask.measures.semantic import Semantic, partition
+from dit_dask.measures.semantic import Semantic, partition, reading
 from dit_dask.measures.tally import ESTIMATORS
 from dit_dask.registry import Context
 from dit_dask.schema import SHOWN_FROM
@@ -159,14 +159,12 @@ class Groups:
     """The partition that a config's `semantic` describes, for whatever labels it meets."""
 
     def __init__(self, semantic: Mapping[str, Any], context: Context) -> None:
-        self._semantic, self._where = dict(semantic), f"{context.where}.semantic"
-        if "hierarchy" in self._semantic:  # workers cannot be sure to see the file
-            text = context.read(self._semantic["hierarchy"])
-            self._texts = {self._semantic["hierarchy"]: text}
+        self._where = f"{context.where}.semantic"
+        self._groups = reading(semantic, context.read)  # here, because workers may not see the file
 
     def __call__(self, labels: Sequence[Any]) -> "NDArray[np.int64]":
         """Return the group of each label."""
-        return partition(self._semantic, labels, lambda path: self._texts[path], self._where)
+        return partition(self._groups, labels, self._where)
 
 
 def _build(parameters: Mapping[str, Any], context: Context) -> OfTable | OfRelease:

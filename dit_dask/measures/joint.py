@@ -106,12 +106,19 @@ class Joint:
     def profile(self, estimator: str = "plug-in") -> "Profile":
         """Measure the keys together and each by itself."""
         keys, values = summed(self.key, self.count), summed(self.value, self.count)
-        logs = summed(self.key, self.count * np.log2(self.count))
-        present = np.maximum(keys, np.finfo(float).tiny)
-        conditional = np.maximum(0.0, np.log2(present) - logs / present)
+        conditional = left_by_key(self.key, self.count)
         if np.issubdtype(self.count.dtype, np.integer):
             return Profile(rate(Tally.of(values), Tally.of(keys), Tally.of(self.count), estimator), keys, conditional)
         return Profile.mixed(entropy_of(values), keys, conditional)
+
+
+def left_by_key(key: "NDArray[np.int64]", count: "NDArray[Any]") -> "NDArray[np.float64]":
+    """Return (keys,): the entropy H(X|Y=y) in bits; counts are added in ascending order, so equal tables give equal bits."""
+    order = np.lexsort((count, key))
+    key, count = key[order], count[order]
+    total, logs = summed(key, count), summed(key, count * np.log2(count))
+    total = np.maximum(total, np.finfo(float).tiny)
+    return np.maximum(0.0, np.log2(total) - logs / total)
 
 
 def entropy_of(weights: "NDArray[np.float64]") -> float:

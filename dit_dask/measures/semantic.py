@@ -50,22 +50,26 @@ def groups_at(hierarchy: Hierarchy, level: int) -> dict[str, str]:
     return found
 
 
-def partition(
-    semantic: Mapping[Any, Any], labels: Sequence[Any], read: Callable[[str], str], where: str = "semantic"
-) -> "NDArray[np.int64]":
-    """Return (labels,): the group of each label; every label but that of missing cells must have one."""
-    if is_level(semantic):
-        hierarchy = semantic["hierarchy"]
-        tree = hierarchy if isinstance(hierarchy, Hierarchy) else parse(read(hierarchy), str(hierarchy))
-        mapping: Mapping[Any, Any] = groups_at(tree, semantic.get("level", 1))
-    else:
-        mapping = semantic
-    numbers: dict[Any, int] = {}
-    groups, homeless = np.empty(len(labels), np.int64), 0
-    for place, label in enumerate(labels):
-        group = mapping.get(label, mapping.get(str(label)))
-        homeless += group is None and label is not None
-        groups[place] = numbers.setdefault(("group", group) if group is not None else ("none", label), len(numbers))
+def reading(semantic: Mapping[Any, Any], read: Callable[[str], str]) -> Mapping[Any, Any]:
+    """Return the mapping from values to groups; a level of a hierarchy becomes one."""
+    if not is_level(semantic):
+        return semantic
+    hierarchy = semantic["hierarchy"]
+    tree = hierarchy if isinstance(hierarchy, Hierarchy) else parse(read(hierarchy), str(hierarchy))
+    return groups_at(tree, semantic.get("level", 1))
+
+
+def regrouped(groups: Mapping[Any, Any], labels: Sequence[Any], where: str = "semantic") -> list[Any]:
+    """Return the group of each label; every label but None, that of missing cells, must have one."""
+    found = [None if label is None else groups.get(label, groups.get(str(label))) for label in labels]
+    homeless = sum(group is None and label is not None for group, label in zip(found, labels, strict=True))
     if homeless:
         raise InputError(f"{where}: no group for {homeless} of the target's {len(labels) - (None in labels)} values")
-    return groups
+    return found
+
+
+def partition(groups: Mapping[Any, Any], labels: Sequence[Any], where: str = "semantic") -> "NDArray[np.int64]":
+    """Return (labels,): the groups, numbered."""
+    numbers: dict[Any, int] = {}
+    found = [numbers.setdefault(group, len(numbers)) for group in regrouped(groups, labels, where)]
+    return np.array(found, np.int64)
