@@ -10,10 +10,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dit_dask.api import Result, audit
     from dit_dask.errors import DitError, InputError, RunError
+    from dit_dask.rates import discrimination_by_value, discrimination_interval, discrimination_rate
 
-__all__ = ["DitError", "InputError", "Result", "RunError", "__version__", "audit"]
+__all__ = [
+    "DitError",
+    "InputError",
+    "Result",
+    "RunError",
+    "__version__",
+    "audit",
+    "discrimination_by_value",
+    "discrimination_interval",
+    "discrimination_rate",
+]
 
-_HOMES = {"audit": "api", "Result": "api", "DitError": "errors", "InputError": "errors", "RunError": "errors"}
+_HOMES = {"audit": "api", "Result": "api", "DitError": "errors", "InputError": "errors", "RunError": "errors"} | dict.fromkeys(
+    ("discrimination_by_value", "discrimination_interval", "discrimination_rate"), "rates"
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -36,7 +36,13 @@ def in_process() -> "Iterator[Client]":
     _configure(debug=False)
     with (
         LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, protocol="inproc://", dashboard_address=None, memory_limit=None
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            protocol="inproc://",
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": f"{LOOPBACK}:0"},  # no dashboard still listens; a fixed port may be taken
+            memory_limit=None,
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -248,7 +248,7 @@ class Session:
         try:
             for future in following:
                 kind, group, what = tasks.pop(future)
-                result = _result(future, f"{self.ledgers[group[0]].test.id}: {kind} of {_label(kind, what)}")
+                result = result_of(future, f"{self.ledgers[group[0]].test.id}: {kind} of {_label(kind, what)}")
                 if kind == "write":
                     self.ledgers[group[0]].written[what] = result
                     continue
@@ -298,8 +298,8 @@ class Session:
         wait([future for pair in ends for future in pair])
         outcomes = []
         for ledger, (described, release) in zip(self.ledgers, ends, strict=True):
-            statistics, shape = _result(described, f"{ledger.test.id}: summary")
-            outcomes.append(Outcome(statistics, shape, *_result(release, f"{ledger.test.id}: release")))
+            statistics, shape = result_of(described, f"{ledger.test.id}: summary")
+            outcomes.append(Outcome(statistics, shape, *result_of(release, f"{ledger.test.id}: release")))
         return outcomes
 
     def _rechecked(self, test: int) -> "Future":
@@ -334,7 +334,7 @@ def _label(kind: str, what: Any) -> str:
     return f"part {what}" if kind == "write" else f"{len(what)} records"
 
 
-def _result(future: "Future", what: str) -> Any:
+def result_of(future: "Future", what: str) -> Any:
     """Return a future's result, or one clear line about why there is none."""
     from distributed import KilledWorker
 
@@ -382,7 +382,7 @@ def examined(client: "Client", test: Test) -> tuple[Examined, "NDArray[np.float6
     future = client.submit(examine_of, client.scatter(test, hash=False), key=f"examine-{uuid4().hex[:8]}", pure=False)
     client.wait_for_workers(1, timeout=RESTART_SECONDS)
     wait_for(future)
-    found: tuple[Examined, NDArray[np.float64]] = _result(future, f"{test.id}: first calls")
+    found: tuple[Examined, NDArray[np.float64]] = result_of(future, f"{test.id}: first calls")
     return found
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import black_boxes, gates, graph, manifest, plan, report
+from dit_dask import black_boxes, gates, graph, manifest, measuring, plan, report
 from dit_dask.config import Config, Location
 from dit_dask.engines import NoisyCounts
 from dit_dask.engines.noisy_counts import Simulated, delta_interval
@@ -19,7 +19,8 @@ from dit_dask.engines.noisy_counts.procedure import distinct_patterns
 from dit_dask.engines.repeated import exceedance
 from dit_dask.errors import DitError, RunError
 from dit_dask.gates import Gate, Verdict
-from dit_dask.load import load, read_text
+from dit_dask.load import load, load_with, read_text
+from dit_dask.measurements import Agenda, build_agenda, check_measures, columns_of
 from dit_dask.progress import Observer
 from dit_dask.store import Folder, redacted
 from dit_dask.summary import plain, sampled
@@ -51,6 +52,7 @@ class Prepared:
     rows: Rows
     tests: Sequence[Test]
     gates: Sequence[Gate]
+    agenda: Agenda | None
     folder: Folder
 
 
@@ -60,6 +62,7 @@ class Finished:
 
     folder: Folder
     summary: list[dict[str, Any]]
+    measures: list[dict[str, Any]]
     verdicts: list[Verdict]
     stopped: bool = False  # before its end, because a gate was lost
 
@@ -73,7 +76,8 @@ def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
     """Check everything that needs no cluster: gates, parameters, table, files."""
     parsed = [gates.parse(text, f"gates[{place}]") for place, text in enumerate(config.gates)]
     check_tests(config)
-    rows = load(config, frame, columns_seen(config))
+    points, seen = check_measures(config), columns_seen(config)
+    rows, shown = load_with(config, columns_of(points), frame, seen) if points else (load(config, frame, seen), None)
     files: dict[str, str] = {}
 
     def read(path: str, where: str) -> str:
@@ -83,8 +87,9 @@ def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
 
     output = Folder(_absolute(config.output))
     tests, code = black_boxes.ready(build_tests(config, rows, read), config, output)
-    name = f"{config.name}-{run_digest(config, rows, tests, files | code)}"
-    return Prepared(config, rows, tests, parsed, output.child(name))
+    agenda = None if shown is None else build_agenda(config, rows, shown, tests, read)
+    name = f"{config.name}-{run_digest(config, rows, tests, files | code, None if agenda is None else agenda.digest)}"
+    return Prepared(config, rows, tests, parsed, agenda, output.child(name))
 
 
 def names(config: Config) -> list[str]:
@@ -109,7 +114,7 @@ def run(prepared: Prepared, crew: Crew, watcher: Observer, *, fresh: bool = Fals
         return _completed(prepared, document, crew, watcher)
     except BreachedError as error:
         _mark_failed(folder, document, f"stopped early: {error}")
-        return Finished(folder, [], error.verdicts, stopped=True)
+        return Finished(folder, [], [], error.verdicts, stopped=True)
     except BaseException as error:
         text = str(error) if isinstance(error, DitError) else type(error).__name__
         _mark_failed(folder, document, text)
@@ -120,8 +125,9 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
     """Publish a run that is whole; else reach the crew and do what is missing."""
     folder = prepared.folder
     ledgers = _restored(prepared, document, watcher) if document["plan"] else []
-    if document["status"] == "complete" and _unchanged(document, ledgers) and manifest.whole(folder):
-        return _publish(prepared, document, manifest.complete(folder)[1])
+    is_whole = _unchanged(document, ledgers) and manifest.whole(folder) and measuring.whole(prepared.agenda, folder)
+    if document["status"] == "complete" and is_whole:
+        return _publish(prepared, document, manifest.complete(folder)[1], report.read_measures(folder))
     clock = Clock()
     with crew.connect() as client:
         if client.dashboard_link:
@@ -129,25 +135,27 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
         clock.lap("cluster")
         _compiling = graph.warm_up(client)
         prepared = _examined(prepared, document, client, crew, watcher)
-        ledgers = ledgers or _restored(prepared, document, watcher)
+        if not ledgers or any(test.oracle is not None for test in prepared.tests):  # now it is known which rows stand for which
+            ledgers = _restored(prepared, document, watcher)
         document["status"] = "running"
         document.pop("error", None)
         manifest.write(folder, document)
         clock.lap("plan")
         study = graph.Study(prepared.tests)
         checkpoint = Checkpoint(prepared, document, ledgers)
-        outcomes = graph.execute(client, study, folder, ledgers, watcher, checkpoint)
+        outcomes = graph.execute(client, study, folder, ledgers, watcher, checkpoint) if ledgers else []
+        _refuse_skipped(ledgers, watcher)
+        measures = [] if prepared.agenda is None else measuring.take(client, prepared.agenda, folder, watcher)
     clock.lap("work")
-    _refuse_skipped(ledgers, watcher)
     for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
         watcher.note(f"an adversary raised {note} while training")
     summary = [_entry(ledger, outcome) for ledger, outcome in zip(ledgers, outcomes, strict=True)]
     _write_distributions(folder, ledgers, outcomes)
     manifest.write_json(folder, "summary.json", summary)
-    manifest.write_json(folder, "measures.json", [])
+    manifest.write_json(folder, "measures.json", measures)
     document["parts"] = {ledger.test.id: _parts(ledger) for ledger in ledgers}
     document["timings"] |= {"finished": _now(), "seconds": clock.laps}
-    return _publish(prepared, document, summary)
+    return _publish(prepared, document, summary, measures)
 
 
 def _examined(prepared: Prepared, document: dict[str, Any], client: "Client", crew: Crew, watcher: Observer) -> Prepared:
@@ -247,8 +255,8 @@ def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
     if earlier is not None:
         watcher.note("the folder holds a run of another version: starting over")
         prepared.folder.clear()
-    many = f"{len(prepared.tests)} tests" if len(prepared.tests) > 1 else "1 test"
-    watcher.note(f"{rows.described()}; measuring {many}")
+    many = [f"{len(some)} {what}{'s' if len(some) > 1 else ''}" for what, some in _work(prepared).items() if some]
+    watcher.note(f"{rows.described()}; measuring {' and '.join(many)}")
     document = {
         "status": "running",
         "config": _resolved(prepared),
@@ -261,6 +269,10 @@ def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
     }
     manifest.write(prepared.folder, document)  # also finds out, before any work, whether the output can be written
     return document
+
+
+def _work(prepared: Prepared) -> dict[str, Sequence[object]]:
+    return {"test": prepared.tests, "measure": [] if prepared.agenda is None else prepared.agenda.measurements}
 
 
 def _resolved(prepared: Prepared) -> dict[str, Any]:
@@ -354,23 +366,24 @@ def _write_distributions(folder: Folder, ledgers: Sequence[graph.Ledger], outcom
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns: dict[str, Any] = {
-        "test": np.repeat([ledger.test.id for ledger in ledgers], [len(outcome.points["distance"]) for outcome in outcomes])
-    }
+    ids = [ledger.test.id for ledger, outcome in zip(ledgers, outcomes, strict=True) for _ in outcome.points["distance"]]
+    columns: dict[str, Any] = {"test": pa.array(ids, pa.string())}
     for name in ("distance", "cumulative", "cumulative_distinct"):
-        columns[name] = np.concatenate([outcome.points[name] for outcome in outcomes])
+        columns[name] = np.concatenate([np.empty(0), *(outcome.points[name] for outcome in outcomes)])
     buffer = io.BytesIO()
     pq.write_table(pa.table(columns), buffer, compression="zstd")
     folder.write("distributions.parquet", buffer.getvalue())
 
 
-def _publish(prepared: Prepared, document: dict[str, Any], summary: list[dict[str, Any]]) -> Finished:
+def _publish(
+    prepared: Prepared, document: dict[str, Any], summary: list[dict[str, Any]], measures: list[dict[str, Any]]
+) -> Finished:
     """Judge, write the report, and only then call the run complete."""
     verdicts = gates.judge(prepared.gates, summary)
     finished = document | {"status": "complete"}
     report.write(prepared.folder, finished, summary, verdicts)
     manifest.write(prepared.folder, finished)
-    return Finished(prepared.folder, summary, verdicts)
+    return Finished(prepared.folder, summary, measures, verdicts)
 
 
 def _mark_failed(folder: Folder, document: dict[str, Any], text: str) -> None:
