@@ -39,7 +39,7 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/bandit --quiet --recursive dit_dask
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive dit_dask
 	$(BIN)/python tools/audit_dependencies.py
 
 bench: setup

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from dit_dask.config import Location
 from dit_dask.errors import InputError, RunError
-from dit_dask.objects import Change, Objects, objects
+from dit_dask.objects import Change, Objects, objects, protocols
 from dit_dask.outage import FIRST_PATIENCE_SECONDS, error_code, is_outage, riding_out
 
 Answer = TypeVar("Answer")
@@ -190,7 +190,9 @@ class Folder:
     def probe(self) -> None:
         """Find out, before any work, whether this folder can be written to."""
         fs, root = self._open()
-        path = f"{root}/{PROBE}"
+        path = (
+            f"{_existing(root) if 'file' in protocols(fs) else root}/{PROBE}"  # no folder is made for a run that may not start
+        )
         try:
             riding_out(lambda: objects(fs).replace(path, b""), FIRST_PATIENCE_SECONDS)
         except Exception as error:
@@ -256,3 +258,10 @@ class Folder:
             riding_out(removed)
         except Exception as error:
             raise RunError(f"output: cannot clear {self.url}: {reason(error, self.location)}") from error
+
+
+def _existing(path: str) -> str:
+    """The nearest folder above a local path, or at it, that is there."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
