@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dit_dask import cluster_spec
 from dit_dask.errors import InputError
 from dit_dask.spec import Anything, Choice, Exactly, Field, Integer, Items, Named, Record, Shaped, Text
 
@@ -54,13 +55,6 @@ OUTPUT = Shaped(
     [(str, Text()), (dict, Record({"url": Field(Text()), "storage_options": Field(STORAGE_OPTIONS, {})}))],
     "a path, a URL or a mapping",
 )
-CLUSTER = Record(
-    {
-        "kind": Field(Choice(("local", "address")), "local"),
-        "workers": Field(Integer(1), None, about="local only; the machine's cores by default"),
-        "address": Field(Text(r"(tcp|tls)://.+", "a tcp:// or tls:// address"), None),
-    }
-)
 TOP = {
     "version": Field(Exactly(1)),
     "name": Field(NAME, None, about="names the run folder; the config's file name by default"),
@@ -70,9 +64,17 @@ TOP = {
     "measures": Field(Items(Anything()), []),
     "gates": Field(Items(Text()), [], about="conditions such as 'delta <= 0.1' that every test must meet"),
     "output": Field(OUTPUT, "runs/", about="folder or URL under which the run folder is made"),
-    "cluster": Field(CLUSTER, {"kind": "local", "workers": None, "address": None}),
+    "cluster": Field(cluster_spec.CLUSTER, cluster_spec.DEFAULT),
     "seed": Field(Integer(0), 0),
 }
+
+
+def references(value: Any) -> list[str]:
+    """The names that a document refers to as ${NAME}, in alphabetical order."""
+    if isinstance(value, Mapping | list):
+        items = value.values() if isinstance(value, Mapping) else value
+        return sorted({name for item in items for name in references(item)})
+    return sorted(set(re.findall(r"\$\{(\w+)\}", value))) if isinstance(value, str) else []
 
 
 @dataclass(frozen=True)
@@ -139,9 +141,7 @@ def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit") -> C
     for name, attribute in quasi.items():
         if attribute["kind"] == "numeric" and attribute["hierarchy"] is not None:
             raise InputError(f"schema.quasi_identifiers.{name}: a numeric attribute takes no hierarchy")
-    cluster = checked["cluster"]
-    if (cluster["kind"] == "address") != (cluster["address"] is not None):
-        raise InputError("cluster.address goes with kind: address, and only with it")
+    cluster = _placed(checked["cluster"], folder)
     output = checked["output"]
     location = Location(output, {}) if isinstance(output, str) else Location(output["url"], output["storage_options"])
     return Config(
@@ -183,6 +183,19 @@ def _strict_loader() -> Any:
     # YAML 1.1 reads 1e-3 as text; people mean the number
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789"))
     return Loader
+
+
+def _placed(cluster: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Hold the keys of a cluster against each other; certificate files are relative to the config, as all inputs are."""
+    if (cluster["kind"] == "address") != (cluster["address"] is not None):
+        raise InputError("cluster.address goes with kind: address, and only with it")
+    adaptive = cluster["kubernetes"]["adaptive"]
+    if adaptive is not None and adaptive["minimum"] > adaptive["maximum"]:
+        limits = f"{adaptive['minimum']} and {adaptive['maximum']}"
+        raise InputError(f"cluster.kubernetes.adaptive: minimum must be at most maximum; got {limits}")
+    if cluster["tls"] is None:
+        return dict(cluster)
+    return {**cluster, "tls": {name: str(Path(folder) / Path(file).expanduser()) for name, file in cluster["tls"].items()}}
 
 
 def _measure(value: Any, known: dict[int, int], path: str) -> int:
