@@ -155,10 +155,12 @@ class Kube:
         session = getattr(self._api, "_session", None)
         if session is not None:
             await session.aclose()
+        await asyncio.sleep(0.01)  # sockets close in the loop's next rounds
 
 
 async def _limited(work: Coroutine[Any, Any, Any]) -> Any:
-    return await asyncio.wait_for(work, CALL_SECONDS)
+    async with asyncio.timeout(CALL_SECONDS):
+        return await work
 
 
 def _reason(error: Exception, status: int | None) -> str:

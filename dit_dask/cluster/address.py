@@ -3,6 +3,7 @@
 import ipaddress
 import socket
 import ssl
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -50,10 +51,13 @@ def join(settings: Mapping[str, Any], _variables: Sequence[str] = ()) -> "Iterat
 def reach(address: str, files: Mapping[str, str] | None, seconds: float) -> "Iterator[Client]":
     """Yield a client of the scheduler at an address, once it has a worker and the versions agree."""
     from distributed import Client
+    from distributed.versions import VersionMismatchWarning
 
     identity = security.client_security(files) if address.startswith("tls://") else None
     try:
-        client = Client(address, timeout=seconds, security=identity)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VersionMismatchWarning)  # checked below, and more strictly
+            client = Client(address, timeout=seconds, security=identity)
     except (OSError, ValueError, TimeoutError, RuntimeError) as error:
         raise InputError(f"cluster: {diagnosis(address, files, seconds)}") from error
     with client:
