@@ -298,7 +298,8 @@ def _job_spec(deployment: Deployment) -> Manifest:
         spec["containers"][0]["env"].append({"name": name, "valueFrom": field})
     spec |= {"restartPolicy": "Never", "serviceAccountName": deployment.name, "automountServiceAccountToken": True}
     moved = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    final = {"action": "FailJob", "onExitCodes": {"containerName": "launcher", "operator": "In", "values": [1, 2]}}
+    codes = {"containerName": "launcher", "operator": "In", "values": [1, 2]}
+    final = {"action": "FailJob", "onExitCodes": codes, "onPodConditions": []}  # 1.28 wants the key even where it is empty
     return {
         "activeDeadlineSeconds": deployment.settings["deadline"] + READY_SECONDS,
         "backoffLimit": 3,

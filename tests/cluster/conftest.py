@@ -62,7 +62,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     command = [
         str(Path(sys.executable).with_name("weed")), "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
         "-master.telemetry=false", f"-master.port={master}", f"-volume.port={volume}", "-filer", f"-filer.port={filer}",
-        "-s3", f"-s3.port={port}", "-s3.port.iceberg=0", "-s3.port.lance=0",
+        "-s3", f"-s3.port={port}", "-s3.port.iceberg=0", "-s3.port.lance=0", "-volume.max=60",
         "-s3.autoCreateBucket=false", f"-s3.config={folder / 's3.json'}", "-master.volumeSizeLimitMB=64",
     ]  # fmt: skip
     with (folder / "log").open("wb") as log:
