@@ -56,4 +56,6 @@ def warning(settings: Mapping[str, Any]) -> str | None:
     """What a user should know about the safety of a cluster before using it."""
     if settings["kind"] == "address":
         return address.warning(settings["address"])
+    if settings["kind"] == "kubernetes" and settings["kubernetes"]["tls_secret"] is None:
+        return "without cluster.kubernetes.tls_secret only a NetworkPolicy keeps others from the scheduler"
     return None
