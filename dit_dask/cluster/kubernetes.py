@@ -118,12 +118,14 @@ def _route(api: kube.Kube, shape: pods.Shape, scheduler: str) -> tuple[str, str]
 
 
 def _remove(api: kube.Kube, name: str) -> None:
-    """Delete the cluster with all it owns and see it go."""
-    deadline = time.monotonic() + GONE_SECONDS
+    """Delete the cluster with all it owns and see it go, twice: an interrupted request may create it after a first look."""
+    deadline, gone = time.monotonic() + GONE_SECONDS, 0
     while time.monotonic() < deadline:
         try:
             api.delete("DaskCluster", name)
-            if api.get("DaskCluster", name) is None and not api.find("Pod", {pods.CLUSTER_NAME: name}):
+            there = api.get("DaskCluster", name) is not None or api.find("Pod", {pods.CLUSTER_NAME: name})
+            gone = 0 if there else gone + 1
+            if gone == 2:
                 return
         except kube.KubeError as error:
             if not error.transient:
