@@ -24,16 +24,16 @@ KINDS = {
 
 
 class KubeError(RunError):
-    """A call that the Kubernetes API refused or did not answer; `status` is the HTTP code, 0 where there was no answer."""
+    """A call that failed; `status` is the HTTP code, 0 where nobody answered, None where it was not even asked."""
 
-    def __init__(self, text: str, status: int = 0) -> None:
+    def __init__(self, text: str, status: int | None) -> None:
         super().__init__(text)
         self.status = status
 
     @property
     def transient(self) -> bool:
         """Whether the same call may work later."""
-        return self.status in (0, 429) or self.status >= 500
+        return self.status is not None and (self.status in (0, 429) or self.status >= 500)
 
 
 def check_installed() -> None:
@@ -114,13 +114,13 @@ class Kube:
         try:
             return future.result()
         except TimeoutError as error:
-            raise KubeError(f"kubernetes: cannot {what}: no answer within {CALL_SECONDS:g} s") from error
+            raise KubeError(f"kubernetes: cannot {what}: no answer within {CALL_SECONDS:g} s", 0) from error
         except BaseException as error:
             future.cancel()
             if not isinstance(error, Exception):
                 raise
-            status = getattr(getattr(error, "response", None), "status_code", None)
-            raise KubeError(f"kubernetes: cannot {what}: {_reason(error, status)}", status or 0) from error
+            status = _status(error)
+            raise KubeError(f"kubernetes: cannot {what}: {_reason(error, status)}", status) from error
 
     async def _connect(self) -> None:
         import kr8s.asyncio
@@ -161,6 +161,15 @@ class Kube:
 async def _limited(work: Coroutine[Any, Any, Any]) -> Any:
     async with asyncio.timeout(CALL_SECONDS):
         return await work
+
+
+def _status(error: Exception) -> int | None:
+    import httpx
+
+    response: Any = getattr(error, "response", None)
+    if response is not None:
+        return int(response.status_code)
+    return 0 if isinstance(error, OSError | httpx.TransportError) else None
 
 
 def _reason(error: Exception, status: int | None) -> str:

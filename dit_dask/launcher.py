@@ -1,7 +1,9 @@
 """The life of one deployed audit: create its DaskJob, follow it, try again, tidy up, and end with the audit's own exit code."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,12 +66,28 @@ def read(path: str) -> dict[str, Any]:
 
 def launch(document: Mapping[str, Any], owner: str | None) -> int:
     """Run a deployed audit to its end and return its exit code."""
-    with kube.Kube(document["job"]["metadata"]["namespace"]) as api:
-        launcher = Launcher(api, document, _owner(owner))
+    say = progress.Lines().note
+    with ExitStack() as stack:
+        api = _patiently(lambda: stack.enter_context(kube.Kube(document["job"]["metadata"]["namespace"])), say)
+        launcher = Launcher(api, document, _owner(owner), say)
         try:
             return launcher.run()
         finally:
             launcher.tidy()
+
+
+def _patiently(call: Callable[[], Any], say: Callable[[str], None], ends: float = math.inf) -> Any:
+    """Repeat a call while the API is away or overloaded."""
+    ends, pause = min(ends, time.monotonic() + PATIENCE_SECONDS), POLL_SECONDS
+    while True:
+        try:
+            return call()
+        except kube.KubeError as error:
+            if not error.transient or time.monotonic() + pause > ends:
+                raise
+            say(f"{error}; trying again")
+        time.sleep(pause)
+        pause = min(2 * pause, 30.0)
 
 
 def _owner(text: str | None) -> Owner | None:
@@ -81,12 +99,11 @@ def _owner(text: str | None) -> Owner | None:
 class Launcher:
     """Follows one audit at a time; all it needs to remember is in Kubernetes."""
 
-    def __init__(self, api: kube.Kube, document: Mapping[str, Any], owner: Owner | None) -> None:
-        self._api, self._document, self._owner = api, document, owner
+    def __init__(self, api: kube.Kube, document: Mapping[str, Any], owner: Owner | None, say: Callable[[str], None]) -> None:
+        self._api, self._document, self._owner, self._say = api, document, owner, say
         self._by = owner.name if owner else f"hand-{uuid4().hex[:8]}"
         self._instance: str = document["job"]["metadata"]["labels"]["app.kubernetes.io/instance"]
         self._ends = time.monotonic() + document["deadline"]
-        self._say = progress.Lines().note
 
     def run(self) -> int:
         """Follow what is there already, or create it; resume what failed, a few times."""
@@ -183,17 +200,7 @@ class Launcher:
         self._patiently(lambda: self._api.delete("DaskJob", name))
 
     def _patiently(self, call: Callable[[], Any]) -> Any:
-        """Repeat a call while the API is away or overloaded."""
-        ends, pause = time.monotonic() + PATIENCE_SECONDS, POLL_SECONDS
-        while True:
-            try:
-                return call()
-            except kube.KubeError as error:
-                if not error.transient or time.monotonic() + pause > min(ends, self._ends):
-                    raise
-                self._say(f"{error}; trying again")
-            time.sleep(pause)
-            pause = min(2 * pause, 30.0)
+        return _patiently(call, self._say, self._ends)
 
     def tidy(self) -> None:
         """Remove all but the newest finished DaskJobs of this audit; a failure to tidy is not the audit's."""

@@ -269,7 +269,8 @@ def trouble(pod: Mapping[str, Any]) -> str | None:
     unscheduled = conditions.get("PodScheduled", {})
     if unscheduled.get("status") == "False":
         return _words(unscheduled)
-    return str(status.get("phase", "not created")).lower()
+    phase = str(status.get("phase", "unknown")).lower()
+    return "running, but not answering its health check" if phase == "running" else phase
 
 
 def _words(state: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,18 @@ def api(served: tuple[Api, Path], monkeypatch: pytest.MonkeyPatch) -> Api:
     return served[0]
 
 
-def document(**limits: Any) -> dict[str, Any]:
-    """What `dit deploy` wrote for the launcher."""
+@cache
+def printed_document() -> str:
     printed = deploy.manifests(
         str(ROOT / "configs" / "s3-audit.yaml"), deploy.Wishes("registry.example.org/dit:0.1.0", secret="s3")
     )
     content = next(one for one in yaml.safe_load_all(printed) if one["kind"] == "ConfigMap")
-    loaded: dict[str, Any] = yaml.safe_load(content["data"]["launch.yaml"])
+    return str(content["data"]["launch.yaml"])
+
+
+def document(**limits: Any) -> dict[str, Any]:
+    """What `dit deploy` wrote for the launcher."""
+    loaded: dict[str, Any] = yaml.safe_load(printed_document())
     return launcher.DOCUMENT.check(loaded | limits, "launch.yaml")
 
 
@@ -174,13 +180,14 @@ def test_the_deadline_removes_the_job(api: Api) -> None:
 def test_an_api_that_is_away_for_a_while_is_waited_for(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
     api.script = [runner("Running"), runner("Running"), runner("Succeeded", code=0)]
     api.faults = [
+        {"on": ("GET", ""), "status": 503},  # already while connecting
         {"on": ("GET", "daskjobs"), "status": 503, "times": 2},
         {"on": ("POST", "daskjobs"), "status": 500},
         {"on": ("GET", "pods"), "status": 429},
     ]
     assert launcher.launch(document(), OWNER) == 0
     assert len(jobs(api)) == 1
-    assert capsys.readouterr().err.count("; trying again\n") == 4
+    assert capsys.readouterr().err.count("; trying again\n") == 5
 
 
 def test_a_lost_answer_does_not_make_a_second_job(api: Api) -> None:
