@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,9 @@ def test_mutual_tls_and_adaptive_workers(cluster: Cluster, audit: Path, s3: S3Se
 def test_ctrl_c_removes_the_cluster(cluster: Cluster, audit: Path, s3: S3Server) -> None:
     command = [*DIT, "run", str(audit), "--fresh", "--cluster", "kubernetes"]
     environment = os.environ | s3.environment | {"KUBECONFIG": str(cluster.kubeconfig)}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also where the tests themselves run in the background
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, text=True, env=environment, preexec_fn=heard, **pipes)
     wait("scheduler pod", lambda: cluster.all("Pod"))
     for _ in range(2):  # an impatient user
         process.send_signal(signal.SIGINT)
@@ -156,24 +159,31 @@ def ended(cluster: Cluster, kind: str = "Job") -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-def launcher(cluster: Cluster) -> dict[str, Any]:
-    (pod,) = cluster.all("Pod", labels="app.kubernetes.io/name=dit-launcher")
-    return pod
+def exit_codes(cluster: Cluster) -> dict[str, int]:
+    """The launcher's pods that have ended. This old server knows no podFailurePolicy: it tries again, and finds the same."""
+    found = {}
+    for pod in cluster.all("Pod", labels="app.kubernetes.io/name=dit-launcher"):
+        for container in pod["status"].get("containerStatuses") or []:
+            if "terminated" in container["state"]:
+                found[pod["metadata"]["name"]] = container["state"]["terminated"]["exitCode"]
+    return found
 
 
 def test_a_deployed_audit_runs_once_and_ends_as_the_audit_ends(cluster: Cluster, audit: Path) -> None:
     audit.write_text(audit.read_text().replace("delta <= 2", "delta <= 0.001"))
     manifests = deploy(cluster, audit)
-    wait("end of the Job", lambda: ended(cluster), 600)
-    pod = launcher(cluster)
-    said = cluster.log(pod["metadata"]["name"])
-    assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 1, said
-    (job,) = cluster.all("DaskJob")
-    name = job["metadata"]["name"]
+    try:
+        codes = wait("end of a second launcher", lambda: len(found := exit_codes(cluster)) > 1 and found, 600)
+        said = [cluster.log(pod) for pod in codes]
+        (job,) = cluster.all("DaskJob")  # the second launcher found the first one's
+        name = job["metadata"]["name"]
+        audit_said = cluster.log(f"{name}-runner")
+    finally:
+        undeploy(cluster, manifests)
+    assert set(codes.values()) == {1}, said
     assert name.startswith("census-k-")
-    assert f"DaskJob {name} ended with 1: exit code 1" in said
-    assert "BREACHED  delta <= 0.001" in cluster.log(f"{name}-runner")
-    undeploy(cluster, manifests)
+    assert all(f"DaskJob {name} ended with 1: exit code 1" in text for text in said)
+    assert "BREACHED  delta <= 0.001" in audit_said
 
 
 def test_a_scheduled_audit_starts_by_itself_and_is_collected_with_its_cron_job(cluster: Cluster, audit: Path) -> None:

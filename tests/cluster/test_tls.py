@@ -2,8 +2,10 @@
 
 import json
 import os
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -122,6 +124,20 @@ def test_a_client_whose_certificate_is_foreign_is_refused(secured: str, ours: Pa
 def test_plain_tcp_to_a_tls_scheduler_is_refused(secured: str, config_file: Path) -> None:
     plain = secured.replace("tls://", "tcp://")
     assert f"the scheduler at {plain} speaks TLS; use tls:// and cluster.tls" in refused(config_file, plain)
+
+
+def test_something_else_that_listens_there_is_no_scheduler(config_file: Path) -> None:
+    class Chatty(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Chatty) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        address = f"tcp://127.0.0.1:{server.server_address[1]}"
+        assert f"no Dask scheduler answers at {address} within 2 s" in refused(config_file, address)
+        server.shutdown()
+        thread.join()
 
 
 def test_tls_needs_certificates(secured: str, config_file: Path) -> None:
