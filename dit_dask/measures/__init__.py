@@ -1,0 +1,1 @@
+"""Measures of a release beside the inference test: pure functions from frames to frozen results."""
