@@ -114,7 +114,8 @@ def _audit(checked: "Config", options: argparse.Namespace) -> int:
     if options.json:
         _print(manifest.dumps(finished.summary))
     else:
-        _print(report.text_table(finished.summary))
+        tables = [report.text_table(finished.summary)] if finished.summary else []
+        _print("\n\n".join(tables + ([report.measures_text(finished.measures)] if finished.measures else [])))
         _print_verdicts(finished.verdicts)
         _print(finished.folder.url)
     return OK if finished.passed else BREACHED
@@ -145,7 +146,10 @@ def plan(options: argparse.Namespace) -> int:
     for test, one in zip(prepared.tests, plans, strict=True):
         counts = (len(test.audited), one.distinct, one.tasks)
         lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{one.seconds:.1f}"])
-    _print(report.columns(lines))
+    if plans:
+        _print(report.columns(lines))
+    for measurement in prepared.agenda.measurements if prepared.agenda else ():
+        _print(f"measure  {measurement.id}")
     seconds, needed = sum(one.seconds for one in plans), planner.memory_needed(cluster.memory(checked.cluster))
     rows = prepared.rows
     _print(rows.described())
@@ -175,6 +179,8 @@ def gate(options: argparse.Namespace) -> int:
     asked = forbidden or [gates.parse(text, "gates") for text in document["config"]["gates"]]
     if not asked:
         raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
+    if not summary:
+        raise InputError("dit gate: the run has measures only; gates judge tests")
     verdicts = gates.judge(asked, summary)
     _print_verdicts(verdicts)
     return OK if all(verdict.passed for verdict in verdicts) else BREACHED

@@ -209,7 +209,7 @@ class Session:
             for future in following:
                 kind, test, what = tasks.pop(future)
                 ledger = self.ledgers[test]
-                result = _result(future, f"{ledger.test.id}: {kind} of {_label(kind, what)}")
+                result = result_of(future, f"{ledger.test.id}: {kind} of {_label(kind, what)}")
                 if kind == "write":
                     ledger.written[what] = result
                     continue
@@ -250,8 +250,8 @@ class Session:
         wait([future for pair in ends for future in pair])
         outcomes = []
         for ledger, (described, release) in zip(self.ledgers, ends, strict=True):
-            statistics, shape = _result(described, f"{ledger.test.id}: summary")
-            outcomes.append(Outcome(statistics, shape, *_result(release, f"{ledger.test.id}: release")))
+            statistics, shape = result_of(described, f"{ledger.test.id}: summary")
+            outcomes.append(Outcome(statistics, shape, *result_of(release, f"{ledger.test.id}: release")))
         return outcomes
 
     def _rechecked(self, test: int) -> "Future":
@@ -275,7 +275,7 @@ def _label(kind: str, what: Any) -> str:
     return f"part {what}" if kind == "write" else f"{len(what)} records"
 
 
-def _result(future: "Future", what: str) -> Any:
+def result_of(future: "Future", what: str) -> Any:
     """Return a future's result, or one clear line about why there is none."""
     from distributed import KilledWorker
 

@@ -12,14 +12,13 @@ from dit_dask import datasets, seeds
 from dit_dask.config import Config, Location
 from dit_dask.errors import InputError, unknown
 from dit_dask.hierarchy import Hierarchy, flat, missing_leaf, parse
-from dit_dask.schema import Attribute, Schema, Secret
+from dit_dask.schema import SHOWN_FROM, Attribute, Schema, Secret
 from dit_dask.store import filesystem, public_url, reason
 from dit_dask.table import Rows, collapse
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN_FROM = 10  # a value that fewer rows share is not shown: it could identify someone
 LONGEST_INTEGER = 1000
 INTEGER = r"\s*[+-]?\d+\s*"
 DECIMAL = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
@@ -27,15 +26,32 @@ DECIMAL = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 
 def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
     """Load the table that a config describes, or the given frame in its place."""
+    return _loaded(config, [], frame)[0]
+
+
+def load_with(config: Config, more: Sequence[str] | None, frame: "pd.DataFrame | None" = None) -> tuple[Rows, "pd.DataFrame"]:
+    """Load the table; also return its used rows as read, with more columns of the source (None: all of them).
+
+    Only the schema's columns decide which rows are used; a missing cell of another column is None or NaN.
+    """
+    rows, read, used = _loaded(config, more, frame)
+    return rows, _blanked(read.iloc[used], config.data["missing"])
+
+
+def _loaded(
+    config: Config, more: Sequence[str] | None, frame: "pd.DataFrame | None"
+) -> tuple[Rows, "pd.DataFrame", NDArray[np.int64]]:
     quasi = config.schema["quasi_identifiers"]
     secret_name = config.schema["sensitive"]["name"]
     columns = [*quasi, secret_name]
-    frame = read_frame(config, columns) if frame is None else frame
+    wanted = None if more is None else list(dict.fromkeys([*columns, *more]))
+    frame = read_frame(config, wanted) if frame is None else frame
     frame = frame.rename(columns=str)
-    _check_names(list(frame.columns), columns, "data")
+    wanted = list(frame.columns) if wanted is None else wanted
+    _check_names(list(frame.columns), list(dict.fromkeys([*columns, *wanted])), "data")
     for column in config.data["missing"] if isinstance(config.data["missing"], Mapping) else ():
-        if column not in columns:
-            raise unknown("data.missing: column", column, columns)
+        if column not in wanted:
+            raise unknown("data.missing: column", column, wanted)
     if not len(frame):
         raise InputError(f"data: {_source(config)} has no rows")
     incomplete = _missing(frame, columns, config.data["missing"])
@@ -51,7 +67,28 @@ def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
         attributes.append(attribute)
     secret, secret_codes = _secret(frame[secret_name].iloc[used], config)
     table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
-    return Rows(table, index, read=len(frame), dropped=int(incomplete.sum()))
+    return Rows(table, index, read=len(frame), dropped=int(incomplete.sum())), frame[wanted], used
+
+
+def _blanked(frame: "pd.DataFrame", marks: Any) -> "pd.DataFrame":
+    """Put None, or NaN in a column of numbers, where a mark stands; number the rows."""
+    frame = frame.reset_index(drop=True)
+    for column in frame.columns:
+        gone = _missing(frame, [column], marks)
+        if gone.any():
+            cells = frame[column] if frame[column].dtype.kind not in "iub" else frame[column].astype(object)
+            frame[column] = cells.mask(gone, None)
+    return frame
+
+
+def read_table(
+    source: str, options: Mapping[str, Any], columns: Sequence[str] | None, config: Config, where: str
+) -> "pd.DataFrame":
+    """Read another table that the config names, with the same marks of missing cells; no columns: all of them."""
+    frame = _read_source(source, options, columns, config, where)
+    if not len(frame):
+        raise InputError(f"{where}: {public_url(source)} has no rows")
+    return _blanked(frame.rename(columns=str), config.data["missing"])
 
 
 def read_text(path: str, config: Config, where: str) -> str:
@@ -66,23 +103,32 @@ def read_text(path: str, config: Config, where: str) -> str:
         raise InputError(f"{where}: cannot read {public_url(path)}: {reason(error)}") from error
 
 
-def read_frame(config: Config, columns: Sequence[str]) -> "pd.DataFrame":
-    """Read the used columns of every file of the source, in order."""
+def read_frame(config: Config, columns: Sequence[str] | None) -> "pd.DataFrame":
+    """Read the used columns of every file of the source, in order; no columns: all of them."""
+    return _read_source(config.data["source"], config.data["storage_options"], columns, config, "data.source")
+
+
+def _read_source(
+    source: str, options: Mapping[str, Any], columns: Sequence[str] | None, config: Config, where: str
+) -> "pd.DataFrame":
     import pandas as pd
 
-    source = config.data["source"]
     if source == "dit://census":
         return datasets.census()
-    fs, paths = _files(_input(source, config, config.data["storage_options"]), source)
-    frames = [_read_file(fs, path, columns) for path in paths]
+    fs, paths = _files(_input(source, config, options), source, where)
+    frames = [_read_file(fs, path, columns, where) for path in paths]
     if len(frames) == 1:
         return frames[0]
-    for column in columns:
+    shared = list(frames[0].columns)
+    for frame in frames[1:]:
+        _check_names(list(frame.columns), shared, where)
+    frames = [frame[shared] for frame in frames]
+    for column in shared:
         kinds = {frame[column].dtype for frame in frames}
         if len(kinds) > 1:
             if not all(pd.api.types.is_integer_dtype(kind) for kind in kinds):
                 raise InputError(
-                    f"data.source: the column {column!r} is {' and '.join(sorted(map(str, kinds)))} in different files"
+                    f"{where}: the column {column!r} is {' and '.join(sorted(map(str, kinds)))} in different files"
                 )
             frames = [frame.astype({column: object}) for frame in frames]  # exact, whatever their widths
     return pd.concat(frames, ignore_index=True)
@@ -98,8 +144,8 @@ def _input(path: str, config: Config, options: Mapping[str, Any] | None = None) 
     return Location(url, options or {})
 
 
-def _files(location: Location, source: str) -> tuple[Any, list[str]]:
-    fs, path = filesystem(location, "data")
+def _files(location: Location, source: str, where: str) -> tuple[Any, list[str]]:
+    fs, path = filesystem(location, where.removesuffix(".source"))
     shown = public_url(source)
     try:
         if fs.isdir(path):
@@ -109,12 +155,12 @@ def _files(location: Location, source: str) -> tuple[Any, list[str]]:
         else:
             paths = sorted(str(found) for found in fs.glob(path) if not fs.isdir(found))
     except Exception as error:
-        raise InputError(f"data.source: cannot read {shown}: {reason(error)}") from error
+        raise InputError(f"{where}: cannot read {shown}: {reason(error)}") from error
     if not paths:
-        raise InputError(f"data.source: no file at {shown}")
+        raise InputError(f"{where}: no file at {shown}")
     for found in paths:
         if not re.search(r"\.(csv|csv\.gz|parquet)$", _name(found)):
-            raise InputError(f"data.source must be .csv, .csv.gz or .parquet; got {_name(found)!r}")
+            raise InputError(f"{where} must be .csv, .csv.gz or .parquet; got {_name(found)!r}")
     return fs, paths
 
 
@@ -123,20 +169,20 @@ def _name(path: str) -> str:
     return (path.partition("?")[0] if "://" in path else path).rsplit("/", 1)[-1]
 
 
-def _read_file(fs: Any, path: str, columns: Sequence[str]) -> "pd.DataFrame":
+def _read_file(fs: Any, path: str, columns: Sequence[str] | None, where: str) -> "pd.DataFrame":
     """Read one file; text stays text, so that nothing is guessed from it."""
     name = _name(path)
     try:
         with fs.open(path, "rb", compression="gzip" if name.endswith(".gz") else None) as file:
             read = _read_parquet if name.endswith(".parquet") else _read_csv
-            return read(file, columns, name)
+            return read(file, columns, f"{where}: {name}")
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"data.source: cannot read {name}: {reason(error)}") from error
+        raise InputError(f"{where}: cannot read {name}: {reason(error)}") from error
 
 
-def _read_csv(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
+def _read_csv(file: Any, columns: Sequence[str] | None, where: str) -> "pd.DataFrame":
     import csv
     import io
 
@@ -144,8 +190,9 @@ def _read_csv(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
 
     header = next(csv.reader(io.StringIO(file.readline().decode("utf-8-sig"))), None)
     if not header:
-        raise InputError(f"data.source: {name} is empty")
-    _check_names(header, columns, f"data.source: {name}")
+        raise InputError(f"{where} is empty")
+    columns = header if columns is None else columns
+    _check_names(header, columns, where)
     file.seek(0)
     uneven: list[Any] = []
 
@@ -163,18 +210,17 @@ def _read_csv(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
     )
     if uneven:
         row = uneven[0]
-        raise InputError(
-            f"data.source: {name}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns}"
-        )
+        raise InputError(f"{where}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns}")
     frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
-def _read_parquet(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
+def _read_parquet(file: Any, columns: Sequence[str] | None, where: str) -> "pd.DataFrame":
     import pyarrow.parquet as pq
 
     content = pq.ParquetFile(file)
-    _check_names(content.schema_arrow.names, columns, f"data.source: {name}")
+    columns = content.schema_arrow.names if columns is None else columns
+    _check_names(content.schema_arrow.names, columns, where)
     # integer_object_nulls: a null must not turn large integers into floats
     frame: pd.DataFrame = content.read(columns=list(columns)).to_pandas(integer_object_nulls=True, date_as_object=True)
     return frame

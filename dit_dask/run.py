@@ -10,14 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import gates, graph, manifest, plan, report
+from dit_dask import gates, graph, manifest, measuring, plan, report
 from dit_dask.config import Config, Location
 from dit_dask.engines import NoisyCounts
 from dit_dask.engines.noisy_counts import Simulated, delta_interval
 from dit_dask.engines.noisy_counts.procedure import distinct_patterns
 from dit_dask.errors import DitError
 from dit_dask.gates import Gate, Verdict
-from dit_dask.load import load, read_text
+from dit_dask.load import load, load_with, read_text
+from dit_dask.measurements import Agenda, build_agenda, check_measures, columns_of
 from dit_dask.progress import Observer
 from dit_dask.store import Folder, redacted
 from dit_dask.summary import plain
@@ -49,6 +50,7 @@ class Prepared:
     rows: Rows
     tests: Sequence[Test]
     gates: Sequence[Gate]
+    agenda: Agenda | None
     folder: Folder
 
 
@@ -58,6 +60,7 @@ class Finished:
 
     folder: Folder
     summary: list[dict[str, Any]]
+    measures: list[dict[str, Any]]
     verdicts: list[Verdict]
 
     @property
@@ -70,7 +73,8 @@ def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
     """Check everything that needs no cluster: gates, parameters, table, files."""
     parsed = [gates.parse(text, f"gates[{place}]") for place, text in enumerate(config.gates)]
     check_tests(config)
-    rows = load(config, frame)
+    points = check_measures(config)
+    rows, shown = load_with(config, columns_of(points), frame) if points else (load(config, frame), None)
     files: dict[str, str] = {}
 
     def read(path: str, where: str) -> str:
@@ -79,8 +83,9 @@ def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
         return text
 
     tests = build_tests(config, rows, read)
-    name = f"{config.name}-{run_digest(config, rows, tests, files)}"
-    return Prepared(config, rows, tests, parsed, Folder(_absolute(config.output)).child(name))
+    agenda = None if shown is None else build_agenda(config, rows, shown, tests, read)
+    name = f"{config.name}-{run_digest(config, rows, tests, files, None if agenda is None else agenda.digest)}"
+    return Prepared(config, rows, tests, parsed, agenda, Folder(_absolute(config.output)).child(name))
 
 
 def names(config: Config) -> list[str]:
@@ -112,8 +117,9 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
     """Publish a run that is whole; else reach the crew and do what is missing."""
     folder = prepared.folder
     ledgers = _restored(prepared, document, watcher) if document["plan"] else []
-    if document["status"] == "complete" and _unchanged(document, ledgers) and manifest.whole(folder):
-        return _publish(prepared, document, manifest.complete(folder)[1])
+    is_whole = _unchanged(document, ledgers) and manifest.whole(folder) and measuring.whole(prepared.agenda, folder)
+    if document["status"] == "complete" and is_whole:
+        return _publish(prepared, document, manifest.complete(folder)[1], report.read_measures(folder))
     clock = Clock()
     with crew.connect() as client:
         if client.dashboard_link:
@@ -129,17 +135,19 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
         manifest.write(folder, document)
         clock.lap("plan")
         study = graph.Study(prepared.tests)
-        outcomes = graph.execute(client, study, folder, ledgers, watcher, Checkpoint(folder, document, ledgers))
+        checkpoint = Checkpoint(folder, document, ledgers)
+        outcomes = graph.execute(client, study, folder, ledgers, watcher, checkpoint) if ledgers else []
+        measures = [] if prepared.agenda is None else measuring.take(client, prepared.agenda, folder, watcher)
     clock.lap("work")
     for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
         watcher.note(f"an adversary raised {note} while training")
     summary = [_entry(ledger, outcome) for ledger, outcome in zip(ledgers, outcomes, strict=True)]
     _write_distributions(folder, ledgers, outcomes)
     manifest.write_json(folder, "summary.json", summary)
-    manifest.write_json(folder, "measures.json", [])
+    manifest.write_json(folder, "measures.json", measures)
     document["parts"] = {ledger.test.id: _parts(ledger) for ledger in ledgers}
     document["timings"] |= {"finished": _now(), "seconds": clock.laps}
-    return _publish(prepared, document, summary)
+    return _publish(prepared, document, summary, measures)
 
 
 def _restored(prepared: Prepared, document: dict[str, Any], watcher: Observer) -> list[graph.Ledger]:
@@ -198,8 +206,8 @@ def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
     if earlier is not None:
         watcher.note("the folder holds a run of another version: starting over")
         prepared.folder.clear()
-    many = f"{len(prepared.tests)} tests" if len(prepared.tests) > 1 else "1 test"
-    watcher.note(f"{rows.described()}; measuring {many}")
+    many = [f"{len(some)} {what}{'s' if len(some) > 1 else ''}" for what, some in _work(prepared).items() if some]
+    watcher.note(f"{rows.described()}; measuring {' and '.join(many)}")
     document = {
         "status": "running",
         "config": _resolved(prepared),
@@ -212,6 +220,10 @@ def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
     }
     manifest.write(prepared.folder, document)  # also finds out, before any work, whether the output can be written
     return document
+
+
+def _work(prepared: Prepared) -> dict[str, Sequence[object]]:
+    return {"test": prepared.tests, "measure": [] if prepared.agenda is None else prepared.agenda.measurements}
 
 
 def _resolved(prepared: Prepared) -> dict[str, Any]:
@@ -279,23 +291,24 @@ def _write_distributions(folder: Folder, ledgers: Sequence[graph.Ledger], outcom
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns: dict[str, Any] = {
-        "test": np.repeat([ledger.test.id for ledger in ledgers], [len(outcome.points["distance"]) for outcome in outcomes])
-    }
+    ids = [ledger.test.id for ledger, outcome in zip(ledgers, outcomes, strict=True) for _ in outcome.points["distance"]]
+    columns: dict[str, Any] = {"test": pa.array(ids, pa.string())}
     for name in ("distance", "cumulative", "cumulative_distinct"):
-        columns[name] = np.concatenate([outcome.points[name] for outcome in outcomes])
+        columns[name] = np.concatenate([np.empty(0), *(outcome.points[name] for outcome in outcomes)])
     buffer = io.BytesIO()
     pq.write_table(pa.table(columns), buffer, compression="zstd")
     folder.write("distributions.parquet", buffer.getvalue())
 
 
-def _publish(prepared: Prepared, document: dict[str, Any], summary: list[dict[str, Any]]) -> Finished:
+def _publish(
+    prepared: Prepared, document: dict[str, Any], summary: list[dict[str, Any]], measures: list[dict[str, Any]]
+) -> Finished:
     """Judge, write the report, and only then call the run complete."""
     verdicts = gates.judge(prepared.gates, summary)
     finished = document | {"status": "complete"}
     report.write(prepared.folder, finished, summary, verdicts)
     manifest.write(prepared.folder, finished)
-    return Finished(prepared.folder, summary, verdicts)
+    return Finished(prepared.folder, summary, measures, verdicts)
 
 
 def _mark_failed(folder: Folder, document: dict[str, Any], text: str) -> None:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+SHOWN_FROM = 10  # a value that fewer rows share is not shown: it could identify someone
+
 
 @dataclass(frozen=True, eq=False)
 class Attribute:

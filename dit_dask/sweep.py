@@ -19,6 +19,7 @@ from dit_dask.encoders import ENCODERS
 from dit_dask.engines import SELECTABLE, NoisyCounts, Procedure, choose
 from dit_dask.engines.noisy_counts import COUPLINGS, SCALES, Sampling, binned, check_samples, protection
 from dit_dask.errors import InputError
+from dit_dask.measures import MEASURES
 from dit_dask.registry import Context, Kind
 from dit_dask.sanitizers import SANITIZERS
 from dit_dask.spec import Anything, Choice, Component, Field, Integer, Items, Named, Number, Record, Shaped
@@ -117,15 +118,15 @@ def record_of(raw: Mapping[str, Any]) -> Record:
 def json_schema() -> dict[str, Any]:
     """The whole config as JSON Schema, for editors."""
     either = Shaped([(dict, test_record()), (dict, noisy_record())], "a mapping")
-    fields = dict(TOP) | {"tests": Field(Items(either, 1)), "measures": Field(Items(Anything()), [])}
+    measure = Field(Items(Component(MEASURES.records())), [], about=TOP["measures"].about)
+    fields = dict(TOP) | {"tests": Field(Items(either), []), "measures": measure}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "dit_dask config, version 1"}
-    return head | Record(fields).schema()
+    something = [{"required": [key], "properties": {key: {"minItems": 1}}} for key in ("tests", "measures")]
+    return head | Record(fields).schema() | {"anyOf": something}
 
 
 def check_tests(config: Config) -> list[dict[str, Any]]:
     """Expand every sweep and check every point; needs no data."""
-    if config.measures:
-        raise InputError("measures must be an empty list; this version has no measures")
     points = []
     for index, raw in enumerate(config.tests):
         where = f"tests[{index}]"
@@ -265,6 +266,12 @@ def test_id(parameters: Mapping[str, Any]) -> str:
     return identity if len(identity) <= LONGEST_ID else f"{identity[: LONGEST_ID - 9]}-{_hash(parameters)}"
 
 
+def measure_id(parameters: Mapping[str, Any], sanitizer: Mapping[str, Any] | None, *, original: bool) -> str:
+    """Name a measure by its parameters, and by what publishes the release it is taken of."""
+    release = _label(sanitizer) if sanitizer is not None else "original"
+    return f"{_label(parameters)}.{release}" if sanitizer is not None or original else _label(parameters)
+
+
 def _label(value: Any) -> str:
     """Render a parameter with the characters a folder name may have; what would be lost goes into a hash."""
     if isinstance(value, Mapping):
@@ -293,8 +300,8 @@ def _hash(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:8]
 
 
-def run_digest(config: Config, rows: Rows, tests: Sequence[Test], files: Mapping[str, str]) -> str:
-    """Identify a run by its data and by everything in the config that can change a result."""
+def run_digest(config: Config, rows: Rows, tests: Sequence[Test], files: Mapping[str, str], measures: str | None = None) -> str:
+    """Identify a run by its data and by everything in the config that can change a result; measures count if there are any."""
     document = {
         "name": config.name,
         "data": {key: value for key, value in config.data.items() if key != "storage_options"},
@@ -304,4 +311,6 @@ def run_digest(config: Config, rows: Rows, tests: Sequence[Test], files: Mapping
         "input": rows.digest(),
         "files": files,
     }
+    if measures is not None:
+        document["measures"] = measures
     return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()[:12]
