@@ -8,12 +8,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dit_dask.api import Result, audit
+    from dit_dask.api import Result, audit, closeness
     from dit_dask.errors import DitError, InputError, RunError
+    from dit_dask.measures.accuracy import Accuracy, accuracy
+    from dit_dask.measures.closeness import Closeness
+    from dit_dask.measures.events import flatten_events
 
-__all__ = ["DitError", "InputError", "Result", "RunError", "__version__", "audit"]
+__all__ = [
+    "Accuracy",
+    "Closeness",
+    "DitError",
+    "InputError",
+    "Result",
+    "RunError",
+    "__version__",
+    "accuracy",
+    "audit",
+    "closeness",
+    "flatten_events",
+]
 
-_HOMES = {"audit": "api", "Result": "api", "DitError": "errors", "InputError": "errors", "RunError": "errors"}
+_HOMES = {
+    "audit": "api",
+    "closeness": "api",
+    "Result": "api",
+    "accuracy": "measures.accuracy",
+    "Accuracy": "measures.accuracy",
+    "Closeness": "measures.closeness",
+    "flatten_events": "measures.events",
+    "DitError": "errors",
+    "InputError": "errors",
+    "RunError": "errors",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -53,10 +53,8 @@ def matched(first: Longs, second: Longs) -> tuple[Longs, Longs]:
     counts = np.zeros((2, len(first) + len(second)), np.int64)
     here = there = cells = 0
     while here < len(first) or there < len(second):
-        if there == len(second) or (here < len(first) and first[here] < second[there]):
-            key = first[here]
-        else:
-            key = second[there]
+        is_mine = there == len(second) or (here < len(first) and first[here] < second[there])
+        key = first[here] if is_mine else second[there]
         while here < len(first) and first[here] == key:
             counts[0, cells] += 1
             here += 1

@@ -64,7 +64,7 @@ def bound(query: Floats, low: Floats, high: Floats, mask: Masks, kinds: Longs, s
 @compiled
 def search(queries: Floats, rows: Floats, copies: Longs, kinds: Longs, scales: Floats, nodes: Longs, bounds: Floats,
            masks: Masks, first: Floats, second: Floats, place: Longs) -> None:
-    """Lower first[q] and second[q] to the smallest two distances to the rows, copies counted; place[q] is the row of the first."""
+    """Lower first[q] and second[q] to the two smallest distances to rows, copies counted; place[q] is the row of the first."""
     stack = np.empty(len(nodes), np.int64)
     distance = np.empty(len(nodes))
     width = rows.shape[1]
@@ -180,7 +180,7 @@ def survey(rows: Floats, part: Longs, kinds: Longs, scales: Floats, tally: Longs
                 value = rows[row, column]
                 if not np.isnan(value):
                     spread += term(abs(value - centre), kinds[column], scales[column]) * 1.4 / size
-            if not low < high and (known == 0 or known == size):
+            if not low < high and known in (0, size):
                 spread = 0.0
             bounds[0, column], bounds[1, column] = low, high
         mask[column] = bits

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,8 +37,8 @@ class Score:
 class Accuracy:
     """How far a synthetic table is from the original; l1d, tvd and hellinger are means over all combinations.
 
-    `noise` is the same mean between two random parts of the original itself, of `noise_rows` rows; `expected` is that level scaled
-    to the sizes of the two tables by the law of large tables (1/√rows): a perfect release scores between the two.
+    `noise` is the same mean between two random parts of the original itself, of `noise_rows` rows; `expected` is that level
+    scaled to the sizes of the two tables by the law of large tables (1/√rows): a perfect release scores between the two.
     """
 
     l1d: float
@@ -63,15 +63,18 @@ class Accuracy:
     def by_ways(self) -> Mapping[int, Score]:
         """The mean over the combinations of so many columns."""
         sizes = sorted({len(names) for names in self.combinations})
-        return MappingProxyType({ways: self._mean(lambda names: len(names) == ways) for ways in sizes})
+        return MappingProxyType(
+            {ways: self._mean({names for names in self.combinations if len(names) == ways}) for ways in sizes}
+        )
 
     @property
     def by_column(self) -> Mapping[str, Score]:
         """What each column contributes: the mean over the combinations that it takes part in."""
-        return MappingProxyType({column: self._mean(lambda names: column in names) for column in self.columns})
+        taking_part = {column: {names for names in self.combinations if column in names} for column in self.columns}
+        return MappingProxyType({column: self._mean(names) for column, names in taking_part.items()})
 
-    def _mean(self, chosen: Any) -> Score:
-        return mean([score for names, score in zip(self.combinations, self.scores, strict=True) if chosen(names)])
+    def _mean(self, chosen: set[tuple[str, ...]]) -> Score:
+        return mean([score for names, score in zip(self.combinations, self.scores, strict=True) if names in chosen])
 
 
 def accuracy(

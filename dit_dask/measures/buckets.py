@@ -1,10 +1,10 @@
 """Buckets: every column in at most m groups that are learned from the original.
 
-Numbers and dates are cut at quantiles: the edges are the values at the positions ⌊n·j/m⌋ of the n sorted values, j = 1 … m-1, each one
-kept once. A bucket holds its lower edge and not its upper one (18 ≤ age < 24). Nothing lies below an edge that is the smallest value:
-such an edge moves up to the next value, so that a column of mostly zeros is still split into zero and more. Categories: the m-1 most
-common ones, ties in the order of their labels; all others, and those the original does not have, are Other. Missing cells have a
-bucket of their own.
+Numbers and dates are cut at quantiles: the edges are the values at the positions ⌊n·j/m⌋ of the n sorted values, counted
+from 0, for j = 1 … m-1, each edge kept once. A bucket holds its lower edge and not its upper one (18 ≤ age < 24). Nothing
+lies below an edge that is the smallest value: such an edge moves up to the next value, so that a column of mostly zeros is
+still split into zero and more. Categories: the m-1 most common ones, ties in the order of their labels; all others, and
+those the original does not have, are Other. Missing cells have a bucket of their own.
 """
 
 from collections.abc import Sequence

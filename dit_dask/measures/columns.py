@@ -25,7 +25,7 @@ class Column:
     """One column in every frame, in the order of the frames.
 
     Numeric cells are float64 with NaN for missing ones; whole numbers and dates are offsets from the first frame's smallest, so
-    that none is rounded. Categorical cells are codes of `labels`, -1 for missing ones; the labels are those of all frames, sorted.
+    that none is rounded. Categorical cells are codes of `labels`, those of all frames, sorted; -1 stands for missing ones.
     """
 
     name: str
@@ -45,14 +45,13 @@ def align(
     if not names:
         raise InputError(f"{first}: expected at least one column; got none")
     for role, frame in frames.items():
-        for name in names:
-            if name not in _names(frame):
-                raise InputError(f"{role}: no column {name!r} among {frame.shape[1]}; {first} has it")
-    if columns is None:
-        for role, frame in others:
-            for name in _names(frame):
-                if name not in names:
-                    raise InputError(f"{role}: column {name!r} is not in {first}; name the columns to compare with columns=")
+        absent = [name for name in names if name not in _names(frame)]
+        if absent:
+            raise InputError(f"{role}: no column {absent[0]!r} among {frame.shape[1]}")
+    for role, frame in others if columns is None else []:
+        extra = [name for name in _names(frame) if name not in names]
+        if extra:
+            raise InputError(f"{role}: column {extra[0]!r} is not in {first}; name the columns to compare with columns=")
     for name, kind in (kinds or {}).items():
         if name not in names:
             raise unknown("kinds: column", name, names)
@@ -87,7 +86,9 @@ def _column(name: str, frames: Mapping[str, "pd.DataFrame"], asked: str | None) 
         raise InputError(f"{first}: column {name!r} has no value at all; leave it out with columns=")
     for role, sort in sorts.items():
         if sort is not None and sort != sorts[first]:
-            raise InputError(f"column {name!r} holds {sorts[first]} values in {first} and {sort} values in {role}; expected the same")
+            raise InputError(
+                f"column {name!r} holds {sorts[first]} values in {first} and {sort} values in {role}; expected the same"
+            )
     kind = asked or SORTS[str(sorts[first])]
     if kind == "numeric":
         if SORTS[str(sorts[first])] != "numeric":
@@ -180,7 +181,7 @@ def _stamps(cells: "pd.Series[Any]") -> "NDArray[Any]":
     return np.array([stamp * step for stamp in times.astype("int64").tolist()], object)
 
 
-def _nanoseconds(cell: datetime.date | np.datetime64) -> int:
+def _nanoseconds(cell: Any) -> int:
     if isinstance(cell, datetime.datetime) and cell.tzinfo is not None:
         cell = cell.astimezone(datetime.UTC).replace(tzinfo=None)
     return int(np.datetime64(cell, "us").astype(np.int64)) * 1000

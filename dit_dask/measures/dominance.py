@@ -1,13 +1,14 @@
 """One-sided tests that a sample is systematically smaller than a reference, with effect sizes and intervals.
 
-Given the training records, synthetic and holdout records are two independent samples; if the synthesizer drew from the population, their
-distances to the training records would have one law. That is the null hypothesis of every test here, or its edge.
+Given the training records, synthetic and holdout records are two independent samples; if the synthesizer drew from the
+population, their distances to the training records would have one law. That is the null hypothesis of every test here, or
+its edge.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -64,9 +65,7 @@ def _placements(values: "NDArray[np.float64]", among: "NDArray[np.float64]") -> 
     return found
 
 
-def tail(
-    name: str, sample: "NDArray[np.float64]", reference: "NDArray[np.float64]", share: float, level: float
-) -> Comparison:
+def tail(name: str, sample: "NDArray[np.float64]", reference: "NDArray[np.float64]", share: float, level: float) -> Comparison:
     """Test whether the sample has more of the smallest values of both together (Fisher's exact test at that threshold).
 
     The threshold is the value that `share` of all values reach; the effect is the sample's share at or below it minus the
@@ -87,12 +86,12 @@ def hypergeometric_tail(found: int, marked: int, drawn: int, total: int) -> floa
     """P(at least `found` of the `marked` ones among `drawn` of `total`)."""
     from scipy.special import gammaln, logsumexp
 
-    def choose(of: object, size: object) -> object:
-        return gammaln(np.add(of, 1.0)) - gammaln(np.add(size, 1.0)) - gammaln(np.subtract(of, size) + 1.0)
+    def choose(of: Any, size: Any) -> Any:
+        return gammaln(of + 1.0) - gammaln(size + 1.0) - gammaln(of - size + 1.0)
 
     hits = np.arange(found, min(marked, drawn) + 1)
     hits = hits[hits >= drawn - (total - marked)]
-    logs = choose(marked, hits) + choose(total - marked, drawn - hits) - choose(total, drawn)  # type: ignore[operator]
+    logs = choose(marked, hits) + choose(total - marked, drawn - hits) - choose(total, drawn)
     return min(1.0, float(np.exp(logsumexp(logs)))) if len(hits) else 0.0
 
 
@@ -111,10 +110,10 @@ def nearer(
 ) -> Comparison:
     """Test whether records lean on one of two sets more than a random division of their members would make them.
 
-    The sets are pooled: members[r] records share the distinct row r, inside[r] of them are in the first set, and leaning[r] records have
-    r as their nearest. The effect is the share that leans on the first set; under the null it is that set's share of all
-    members, with the variance of drawing without replacement. The interval is Wilson's for as many trials as are left when records
-    that lean on the same member are not counted as independent.
+    The sets are pooled: members[r] records share the distinct row r, inside[r] of them are in the first set, and leaning[r]
+    records have r as their nearest. The effect is the share that leans on the first set; under the null it is that set's
+    share of all members, with the variance of drawing without replacement. The interval is Wilson's for as many trials as
+    are left when records that lean on the same member are not counted as independent.
     """
     from scipy.special import ndtr
 

@@ -1,9 +1,9 @@
 """The space in which records are near or far: rows of numbers, and an index that finds the nearest two exactly.
 
-buckets: in how many columns the buckets differ. gower: the mean over the columns of |difference| / training range, at most 1, for numbers
-and of 0 or 1 for categories. euclidean: numbers divided by their training range, categories one-hot, so that two different ones are
-√2 apart. A missing cell is 0 from a missing one and 1 (a category: as far as another category) from any other. A number whose
-training range is zero counts 0 if equal and 1 if not.
+buckets: in how many columns the buckets differ. gower: the mean over the columns of |difference| / training range, at most
+1, for numbers and of 0 or 1 for categories. euclidean: numbers divided by their training range, categories one-hot, so that
+two different ones are √2 apart. A missing cell is 0 from a missing one and 1 (a category: as far as another category) from
+any other. A number whose training range is zero counts 0 if equal and 1 if not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ TREE_ROWS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """What the columns of encoded rows mean: kind, scale and number of codes of each; `name` says how a sum becomes a distance."""
+    """What the columns of encoded rows mean: kind, scale and number of codes of each; `name` tells what a sum becomes."""
 
     name: str
     kinds: "NDArray[np.int64]"
@@ -52,6 +52,11 @@ class Neighbours:
     def ratio(self) -> "NDArray[np.float64]":
         """Nearest by second nearest; two neighbours at distance zero are equally near: 1."""
         return np.divide(self.first, self.second, out=np.ones_like(self.first), where=self.second > 0)
+
+
+def joined(parts: Sequence[Neighbours]) -> Neighbours:
+    """Put blocks of queries together again."""
+    return Neighbours(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "place")))
 
 
 @dataclass(frozen=True, eq=False)
