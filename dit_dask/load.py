@@ -294,9 +294,12 @@ def _numeric(name: str, column: "pd.Series[Any]") -> tuple[Attribute, NDArray[np
         raise InputError(f"column {name!r} must be numeric; got booleans (use kind: categorical)")
     factors, distinct = pd.factorize(column)
     numbers = _numbers(name, distinct, np.bincount(factors), factors)
+    unit = None
+    if numbers.dtype.kind == "M":
+        unit, numbers = np.datetime_data(numbers.dtype)[0], numbers.view(np.int64)
     levels, inverse = np.unique(numbers, return_inverse=True)
     values = levels if levels.dtype == np.float64 else _offsets(levels)
-    attribute = Attribute(name, "numeric", tuple(levels.tolist()), values)
+    attribute = Attribute(name, "numeric", tuple(levels.tolist()), values, unit=unit)
     return attribute, inverse.astype(np.int32)[factors]
 
 
@@ -336,7 +339,7 @@ def _stamps(cells: "pd.Series[Any]") -> NDArray[Any]:
         times = times.dt.as_unit("ns")
     except pd.errors.OutOfBoundsDatetime:  # 9999-12-31 and the like
         times = times.dt.as_unit("us")
-    stamps: NDArray[Any] = times.astype("int64").to_numpy()
+    stamps: NDArray[Any] = times.astype("int64").to_numpy().view(f"datetime64[{times.dt.unit}]")
     return stamps
 
 
