@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dit_dask.measures.accuracy import Accuracy, accuracy
     from dit_dask.measures.closeness import Closeness
     from dit_dask.measures.events import flatten_events
+    from dit_dask.rates import discrimination_by_value, discrimination_interval, discrimination_rate
 
 __all__ = [
     "Accuracy",
@@ -25,21 +26,21 @@ __all__ = [
     "accuracy",
     "audit",
     "closeness",
+    "discrimination_by_value",
+    "discrimination_interval",
+    "discrimination_rate",
     "flatten_events",
 ]
 
-_HOMES = {
-    "audit": "api",
-    "closeness": "api",
-    "Result": "api",
-    "accuracy": "measures.accuracy",
-    "Accuracy": "measures.accuracy",
-    "Closeness": "measures.closeness",
-    "flatten_events": "measures.events",
-    "DitError": "errors",
-    "InputError": "errors",
-    "RunError": "errors",
+_NAMES = {
+    "api": ("Result", "audit", "closeness"),
+    "errors": ("DitError", "InputError", "RunError"),
+    "measures.accuracy": ("Accuracy", "accuracy"),
+    "measures.closeness": ("Closeness",),
+    "measures.events": ("flatten_events",),
+    "rates": ("discrimination_by_value", "discrimination_interval", "discrimination_rate"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -65,6 +65,7 @@ class Tasks:
         self._shared = client.scatter(material, hash=False)
         self._name = uuid4().hex[:8]
         self._releases: dict[int, Future] = {}
+        self._pieces: list[Future] = []  # held: the scheduler cannot cancel what nobody wants any more
 
     def run(self, measurements: Sequence[Measurement]) -> None:
         """Submit all, wait for all, fail with the first failure."""
@@ -74,7 +75,7 @@ class Tasks:
             for one, future in zip(measurements, futures, strict=True):
                 result_of(future, one.id)
         finally:
-            self._client.cancel([*futures, *self._releases.values()])
+            self._client.cancel([*futures, *self._pieces, *self._releases.values()])
 
     def _task(self, one: Measurement) -> "Future":
         release = self._release(one.publisher)
@@ -85,6 +86,7 @@ class Tasks:
             self._submit(take_piece, self._shared, one, release, piece, key=f"measure-{one.id}-{place:05d}")
             for place, piece in enumerate(pieces)
         ]
+        self._pieces += found
         return self._submit(take_joined, self._shared, one, release, self._folder, found, key=f"join-{one.id}")
 
     def _release(self, publisher: Publisher | None) -> "Future | None":

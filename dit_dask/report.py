@@ -131,7 +131,7 @@ def text_table(summary: Summary) -> str:
 
 def measures_text(measures: Entries) -> str:
     """Lay the measures out for a terminal or a log."""
-    blocks = [[section.header, *section.rows] for section in sections(measures) if section.header]
+    blocks = [[section.header, *section.rows] for section in sections(measures) if not section.detail]
     return "\n\n".join(columns([[number(cell) for cell in row] for row in block]) for block in blocks)
 
 

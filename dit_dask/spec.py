@@ -277,3 +277,18 @@ class Component:
             path = Text(r".+\..+", "an import path such as sklearn.tree.DecisionTreeClassifier")
             shapes += [path.schema(), Record({"name": Field(path), **self.otherwise.fields}).schema()]
         return {"anyOf": shapes}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Yes or no."""
+
+    def check(self, value: Any, where: str) -> bool:
+        """YAML reads true, yes and on as such; texts and numbers are not flags."""
+        if not isinstance(value, bool):
+            raise refuse(where, "true or false", value)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"type": "boolean"}

@@ -133,21 +133,39 @@ def _build(parameters: Mapping[str, Any], context: Context) -> ClosenessMeasure:
 
 
 def _present(entries: Entries) -> list[Section]:
-    header = ("closeness", "test", "effect", "without difference", "99% interval", "p, corrected", "synthetic is closer")
+    """One line for each object, then its curves, its tests and what it means."""
+    header = (
+        "closeness",
+        "synthetic is closer",
+        "dcr",
+        "nndr",
+        "nearer to training",
+        "expected",
+        "identical",
+        "holdout",
+        "records",
+    )
     rows: list[list[Any]] = []
     sections = []
     for entry in entries:
         if entry["value"] is None:
-            rows.append([entry["id"], entry["reason"], *[None] * 5])
+            rows.append([entry["id"], entry["reason"], *[None] * 7])
             continue
-        for test in entry["by_value"]:
-            low, high = test["interval"]
-            figures = (test["effect"], test["expected"], f"{low:.3g} to {high:.3g}", test["adjusted"], test["closer"])
-            rows.append([entry["id"], test["name"], *figures])
-        sections.append(
-            Section(f"Distances to training records: {entry['id']}", _sentence(entry), (), (), pair(entry["curves"]))
-        )
+        effects = {test["name"]: test["effect"] for test in entry["by_value"]}
+        shares = (entry["share_nearer_training"], entry["share_expected"], entry["identical"], entry["holdout_identical"])
+        rows.append([entry["id"], not entry["passed"], effects["dcr"], effects["nndr"], *shares, entry["records"]])
+        drawing = pair(entry["curves"])
+        tests = [_line(test) for test in entry["by_value"]]
+        sections.append(Section(f"Closeness: {entry['id']}", _sentence(entry), TESTS, tests, drawing, detail=True))
     return [Section("Closeness", ABOUT + CANNOT_SHOW + ".", header, rows), *sections]
+
+
+TESTS = ("test", "effect", "without difference", "99% interval", "p, corrected", "synthetic is closer")
+
+
+def _line(test: Mapping[str, Any]) -> list[Any]:
+    low, high = test["interval"]
+    return [test["name"], test["effect"], test["expected"], f"{low:.3g} to {high:.3g}", test["adjusted"], test["closer"]]
 
 
 def _sentence(entry: Mapping[str, Any]) -> str:

@@ -103,13 +103,17 @@ class Divided(Protocol):
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report: a table, and a drawing if there is one; cells are texts or numbers and need no escaping."""
+    """A part of the report: a table, and a drawing if there is one; cells are texts or numbers and need no escaping.
+
+    A detail is in the report only, not in the terminal.
+    """
 
     title: str
     about: str
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
     drawing: str = ""
+    detail: bool = False
 
 
 Entries = Sequence[Mapping[str, Any]]

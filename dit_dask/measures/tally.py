@@ -3,12 +3,15 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+NOTHING_TO_REFINE = "the target has one value: there is nothing to refine, so the rate is 1 by convention"
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,9 +22,9 @@ class Tally:
     times: "NDArray[np.int64]"
 
     @classmethod
-    def of(cls, counts: "NDArray[np.int64]") -> "Tally":
-        """Tally the counts of all values; values that do not occur do not matter."""
-        return cls(*np.unique(counts[counts > 0], return_counts=True))
+    def of(cls, counts: "NDArray[Any]") -> "Tally":
+        """Tally the whole counts of all values; values that do not occur do not matter."""
+        return cls(*np.unique(counts[counts > 0].astype(np.int64), return_counts=True))
 
     @classmethod
     def merged(cls, tallies: "Iterable[Tally]") -> "Tally":
@@ -86,5 +89,5 @@ def rate(target: Tally, keys: Tally, pairs: Tally, estimator: str = "plug-in") -
     entropy = ESTIMATORS[estimator]
     before, after = entropy(target), entropy(pairs) - entropy(keys)
     if target.values < 2:
-        return Rate(1.0, 0.0, 0.0, "the target has one value: there is nothing to refine, so the rate is 1 by convention")
+        return Rate(1.0, 0.0, 0.0, NOTHING_TO_REFINE)
     return Rate(min(1.0, max(0.0, 1 - after / before)), before, max(0.0, after))
