@@ -94,7 +94,7 @@ def tables(shown: Shown, roles: Roles) -> Tables | None:
     needed = [*(attribute.name for attribute in schema.quasi_identifiers), schema.sensitive.name]
     found = {"original": evidence.frame, **evidence.tables}
     if evidence.release is not None:
-        records = published(evidence.release)
+        records = published(evidence.release, evidence)
         if records is None:
             return None
         found["synthetic"] = records
@@ -120,8 +120,8 @@ def split(frame: "pd.DataFrame", fraction: float, evidence: Evidence) -> tuple["
     return frame[~aside].reset_index(drop=True), frame[aside].reset_index(drop=True)
 
 
-def published(release: Release) -> "pd.DataFrame | None":
-    """The records of a release that publishes single values, None of one that publishes sets."""
+def published(release: Release, evidence: Evidence) -> "pd.DataFrame | None":
+    """The records of a release that publishes single values, written as in the table; None of one that publishes sets."""
     import pandas as pd
 
     ranges = release.published
@@ -132,7 +132,10 @@ def published(release: Release) -> "pd.DataFrame | None":
     group, secret = np.repeat(group, repeats), np.repeat(secret, repeats)
     columns: dict[str, Any] = {}
     for place, attribute in enumerate(release.schema.quasi_identifiers):
-        columns[attribute.name] = pd.Series([attribute.levels[code] for code in ranges.low[group, place]])
+        cells = np.array(attribute.levels, object)
+        used, first = np.unique(evidence.rows.table.codes[evidence.rows.index, place], return_index=True)
+        cells[used] = evidence.frame[attribute.name].to_numpy(object)[first]  # a date's level is a number, its cell is not
+        columns[attribute.name] = pd.Series(cells[ranges.low[group, place]])
     columns[release.schema.sensitive.name] = [release.schema.sensitive.levels[code] for code in secret]
     return pd.DataFrame(columns)
 
