@@ -158,6 +158,25 @@ def plan(options: argparse.Namespace) -> int:
     return OK
 
 
+def rank_columns(options: argparse.Namespace) -> int:
+    """dit risk."""
+    from dit_dask import config, manifest, risk
+    from dit_dask.store import Folder
+
+    checked = config.read(options.config, _overrides(options), needs_schema=False)
+    scope = risk.Scope(options.target, tuple(options.without), options.size, options.top, options.missing)
+    ranking = risk.assess(checked, scope)
+    folder = Folder(checked.output).child(f"{checked.name}-risk")
+    manifest.write_json(folder, "risk.json", ranking.document())
+    folder.write("risk.svg", ranking.drawing().encode())
+    if options.json:
+        _print(manifest.dumps(ranking.document()))
+    else:
+        _print(ranking.text())
+        _print(folder.url)
+    return OK
+
+
 def rewrite_report(options: argparse.Namespace) -> int:
     """dit report."""
     from dit_dask import gates, manifest, report
@@ -253,6 +272,26 @@ def _parser() -> Parser:
     one.add_argument("config", metavar="CONFIG", help="YAML file")
     _setting(one)
     one = _command(
+        commands,
+        "risk",
+        rank_columns,
+        "which columns identify people: the discrimination rate of each and of the best combinations",
+        "dit risk audit.yaml --size 3 --missing category",
+    )
+    one.add_argument("config", metavar="CONFIG", help="YAML file; it needs no schema and no tests yet")
+    one.add_argument("--target", metavar="COLUMN", help="refine this column instead of the person, that is the row")
+    one.add_argument(
+        "--without", action="append", default=[], metavar="COLUMN", help="leave a column out, such as a row number"
+    )
+    one.add_argument("--size", type=_positive, default=3, metavar="M", help="columns in a combination, at most (default 3)")
+    one.add_argument("--top", type=_positive, default=10, metavar="N", help="combinations shown of each size (default 10)")
+    one.add_argument(
+        "--missing", choices=("category", "drop"), help="missing cells are a value of their own, or drop their row"
+    )
+    one.add_argument("--out", metavar="URL", help="folder or fsspec URL under which risk.json and risk.svg go")
+    one.add_argument("--json", action="store_true", help="print the ranking as JSON, and nothing else, to stdout")
+    _setting(one)
+    one = _command(
         commands, "report", rewrite_report, "(re)write report.html of a finished run", "dit report runs/adult-k-0123456789ab"
     )
     one.add_argument("run", metavar="RUN", help="run folder or URL")
@@ -296,7 +335,7 @@ def _command(commands: Any, name: str, function: Any, about: str, example: str) 
 
 def _running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="URL", help="folder or fsspec URL under which the run folder is made")
-    parser.add_argument("--workers", type=_workers, metavar="N", help="local workers; the machine's cores by default")
+    parser.add_argument("--workers", type=_positive, metavar="N", help="local workers; the machine's cores by default")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
@@ -307,7 +346,7 @@ def _setting(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _workers(text: str) -> int:
+def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer >= 1; got {text!r}")
     return int(text)

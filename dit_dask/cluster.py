@@ -40,7 +40,8 @@ def in_process() -> "Iterator[Client]":
             threads_per_worker=1,
             processes=False,
             protocol="inproc://",
-            dashboard_address=f"{LOOPBACK}:0",  # None means the usual port, and a warning where it is taken
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": f"{LOOPBACK}:0"},  # no dashboard still listens; a fixed port may be taken
             memory_limit=None,
         ) as cluster,
         Client(cluster) as client,

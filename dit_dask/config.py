@@ -100,8 +100,8 @@ class Config:
     seed: int
 
 
-def read(path: str, overrides: Sequence[str] = ()) -> Config:
-    """Load a config file and apply `dotted.key=value` overrides."""
+def read(path: str, overrides: Sequence[str] = (), *, needs_schema: bool = True) -> Config:
+    """Load a config file and apply `dotted.key=value` overrides; without a schema only its data can be looked at."""
     import yaml
 
     try:
@@ -119,26 +119,18 @@ def read(path: str, overrides: Sequence[str] = ()) -> Config:
     for override in overrides:
         _apply(raw, override)
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "audit"
-    return check(raw, folder=str(Path(path).resolve().parent), default_name=stem)
+    return check(raw, folder=str(Path(path).resolve().parent), default_name=stem, needs_schema=needs_schema)
 
 
-def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit") -> Config:
+def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit", *, needs_schema: bool = True) -> Config:
     """Check a config document; the parameters of its tests are checked when they are expanded."""
     if "version" not in raw:
         raise InputError("version is missing; expected version: 1")
     _refuse_references(raw)
-    checked = Record(TOP).check(raw, "")
+    checked = Record(TOP if needs_schema else TOP | {"schema": Field(SCHEMA, None)}).check(raw, "")
     if checked["data"]["limit"] is not None and checked["data"]["sample"] is not None:
         raise InputError("data: limit and sample exclude each other; got both")
-    sensitive = checked["schema"]["sensitive"]
-    if isinstance(sensitive, str):
-        sensitive = {"name": sensitive, "hierarchy": None, "order": None}
-    quasi = checked["schema"]["quasi_identifiers"]
-    if sensitive["name"] in quasi:
-        raise InputError(f"schema.sensitive {sensitive['name']!r} is also among the quasi_identifiers")
-    for name, attribute in quasi.items():
-        if attribute["kind"] == "numeric" and attribute["hierarchy"] is not None:
-            raise InputError(f"schema.quasi_identifiers.{name}: a numeric attribute takes no hierarchy")
+    schema = {} if checked["schema"] is None else _schema(checked["schema"])
     cluster = checked["cluster"]
     if (cluster["kind"] == "address") != (cluster["address"] is not None):
         raise InputError("cluster.address goes with kind: address, and only with it")
@@ -149,7 +141,7 @@ def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit") -> C
         name=checked["name"] or default_name,
         folder=folder,
         data=checked["data"],
-        schema={"quasi_identifiers": quasi, "sensitive": sensitive},
+        schema=schema,
         tests=checked["tests"],
         measures=checked["measures"],
         gates=checked["gates"],
@@ -157,6 +149,19 @@ def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit") -> C
         cluster=cluster,
         seed=checked["seed"],
     )
+
+
+def _schema(checked: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the sensitive attribute out, and refuse what no column can be."""
+    sensitive, quasi = checked["sensitive"], checked["quasi_identifiers"]
+    if isinstance(sensitive, str):
+        sensitive = {"name": sensitive, "hierarchy": None, "order": None}
+    if sensitive["name"] in quasi:
+        raise InputError(f"schema.sensitive {sensitive['name']!r} is also among the quasi_identifiers")
+    for name, attribute in quasi.items():
+        if attribute["kind"] == "numeric" and attribute["hierarchy"] is not None:
+            raise InputError(f"schema.quasi_identifiers.{name}: a numeric attribute takes no hierarchy")
+    return {"quasi_identifiers": quasi, "sensitive": sensitive}
 
 
 def _strict_loader() -> Any:

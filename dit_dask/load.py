@@ -81,6 +81,15 @@ def _blanked(frame: "pd.DataFrame", marks: Any) -> "pd.DataFrame":
     return frame
 
 
+def load_columns(config: Config, named: Sequence[str]) -> "pd.DataFrame":
+    """Load every column of the source, those named among them; rows need not be complete, limit and sample choose of all."""
+    frame = read_frame(config, None).rename(columns=str)
+    _check_names(list(frame.columns), [*frame.columns, *named], "data")
+    if not len(frame):
+        raise InputError(f"data: {_source(config)} has no rows")
+    return _blanked(frame.iloc[_used_rows(np.arange(len(frame)), config)], config.data["missing"])
+
+
 def read_table(
     source: str, options: Mapping[str, Any], columns: Sequence[str] | None, config: Config, where: str
 ) -> "pd.DataFrame":

@@ -83,14 +83,12 @@ def discrimination_interval(
     replicates: int = 1000,
     seed: int = 0,
     missing: str | None = None,
-    estimator: str = "plug-in",
 ) -> tuple[float, float]:
     """Return a bootstrap interval of `discrimination_rate`, for rows that are a sample of more; the same for the same seed."""
     if not 0 < level < 1:
         raise InputError(f"level must be between 0 and 1; got {level:g}")
     if replicates < 50:
         raise InputError(f"replicates must be an integer >= 50; got {replicates}")
-    Choice(tuple(ESTIMATORS)).check(estimator, "estimator")
     columns, groups = _gathered(target, keys, missing), _groups(semantic)
     if columns.is_dask:
         from dit_dask import tallies
@@ -98,7 +96,7 @@ def discrimination_interval(
         joint = tallies.joint_of(columns.frame, tallies.ask(columns.frame, TARGET, _keys(columns), missing, groups))
     else:
         joint = _counted(columns, missing, groups)[0]
-    return bootstrap(joint, level, replicates, seeds.stream(seed, "bootstrap"), estimator)
+    return bootstrap(joint, level, replicates, seeds.stream(seed, "bootstrap"))
 
 
 def _groups(semantic: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:

@@ -150,7 +150,8 @@ def cells_of(block: "pd.DataFrame", question: Question) -> "pd.DataFrame":
     first = np.unique(key, return_index=True)[1]
     key_hashes = _key_hashes(keys, first, question)
     columns = [hashes[pairs.key] for hashes in key_hashes] + [hashes[pairs.value] for hashes in value_hashes]
-    return _frame(CELL, *columns, pairs.count)
+    cells = _frame(CELL, *columns, pairs.count)
+    return cells if question.groups is None else added(cells)  # different values may be one group
 
 
 def values_of(cells: "pd.DataFrame") -> "pd.DataFrame":

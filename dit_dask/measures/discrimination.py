@@ -36,7 +36,7 @@ class Sampling:
         if self.level is None:
             return {}
         rng = evidence.stream("bootstrap")
-        return {"interval": list(bootstrap(joint, self.level, self.replicates, rng, self.estimator)), "level": self.level}
+        return {"interval": list(bootstrap(joint, self.level, self.replicates, rng)), "level": self.level}
 
 
 @dataclass(frozen=True)

@@ -162,17 +162,19 @@ class Profile:
         return self.conditional / entropy if entropy else np.zeros(len(self.conditional))
 
 
-def bootstrap(
-    joint: Joint, level: float, replicates: int, rng: "np.random.Generator", estimator: str = "plug-in"
-) -> tuple[float, float]:
-    """Return a basic bootstrap interval of the rate: rows drawn again, quantiles reflected so that bias is not doubled."""
+def bootstrap(joint: Joint, level: float, replicates: int, rng: "np.random.Generator") -> tuple[float, float]:
+    """Return a bootstrap interval of the rate.
+
+    The plug-in rate of few rows is too high, and that of rows drawn again is too high once more; so the quantiles are moved
+    down by twice the difference. Of four intervals tried it kept its level best, also near 0 (docs/discrimination-rate.md).
+    """
     rows = int(joint.count.sum())
-    shares = joint.count / rows
-    found = joint.profile(estimator).rate.value
+    found, shares = joint.profile().rate.value, joint.count / rows
     drawn = np.empty(replicates)
     for place in range(replicates):
         count = rng.multinomial(rows, shares)
         values, keys = (Tally.of(summed(codes, count)) for codes in (joint.value, joint.key))
-        drawn[place] = rate(values, keys, Tally.of(count), estimator).value
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return max(0.0, 2 * found - float(high)), min(1.0, 2 * found - float(low))
+        drawn[place] = rate(values, keys, Tally.of(count)).value
+    ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]) - 2 * (drawn.mean() - found)
+    low, high = np.clip(ends, 0.0, 1.0).tolist()
+    return low, high
