@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dit_dask import seeds
 from dit_dask.errors import InputError
 from dit_dask.measures.kind import OTHER_TABLE, Evidence, Source
 from dit_dask.release import Ranges, Release
@@ -114,9 +115,10 @@ def tables(shown: Shown, roles: Roles) -> Tables | None:
 
 
 def split(frame: "pd.DataFrame", fraction: float, evidence: Evidence) -> tuple["pd.DataFrame", "pd.DataFrame"]:
-    """Set a random fraction of the rows aside; return the rest and these, both in their order."""
+    """Set a random fraction of the rows aside, the same for all measures of a run; return the rest and these, in their order."""
+    order = seeds.stream(evidence.seed, "measure", "holdout").permutation(len(frame))
     aside = np.zeros(len(frame), bool)
-    aside[evidence.stream("holdout").permutation(len(frame))[: round(fraction * len(frame))]] = True
+    aside[order[: round(fraction * len(frame))]] = True
     return frame[~aside].reset_index(drop=True), frame[aside].reset_index(drop=True)
 
 
