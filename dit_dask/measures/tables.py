@@ -115,7 +115,7 @@ def tables(shown: Shown, roles: Roles) -> Tables | None:
 
 
 def split(frame: "pd.DataFrame", fraction: float, evidence: Evidence) -> tuple["pd.DataFrame", "pd.DataFrame"]:
-    """Set a random fraction of the rows aside, the same for all measures of a run; return the rest and these, in their order."""
+    """Set a random fraction of the rows aside, the same in all measures of a run; return the rest and these, in order."""
     order = seeds.stream(evidence.seed, "measure", "holdout").permutation(len(frame))
     aside = np.zeros(len(frame), bool)
     aside[order[: round(fraction * len(frame))]] = True
