@@ -115,9 +115,13 @@ def _audit(checked: "Config", options: argparse.Namespace) -> int:
         _print(manifest.dumps(finished.summary))
     else:
         tables = [report.text_table(finished.summary)] if finished.summary else []
-        _print("\n\n".join(tables + ([report.measures_text(finished.measures)] if finished.measures else [])))
+        tables += [report.measures_text(finished.measures)] if finished.measures else []
+        if tables:
+            _print("\n\n".join(tables))
         _print_verdicts(finished.verdicts)
         _print(finished.folder.url)
+    if finished.stopped:
+        watcher.note("stopped early because a gate is lost; without stop_on_breach the same command goes on to the end")
     return OK if finished.passed else BREACHED
 
 
@@ -128,7 +132,7 @@ def _print_verdicts(verdicts: "Sequence[Verdict]") -> None:
 
 def plan(options: argparse.Namespace) -> int:
     """dit plan."""
-    from dit_dask import cluster, config, report
+    from dit_dask import black_boxes, cluster, config, report
     from dit_dask import plan as planner
     from dit_dask import run as runner
     from dit_dask.store import UnsetVariableError
@@ -141,13 +145,17 @@ def plan(options: argparse.Namespace) -> int:
         _print(f"no estimate without the data: {error}")
         return OK
     workers = cluster.workers(checked.cluster)
-    plans = planner.make(prepared.tests, workers)
+    tests, limits = black_boxes.assumed(prepared.tests)
+    plans = planner.make(tests, workers, limits)
     lines = [["test", "engine", "rows", "distinct", "tasks", "engine s"]]
-    for test, one in zip(prepared.tests, plans, strict=True):
+    for test, one in zip(tests, plans, strict=True):
         counts = (len(test.audited), one.distinct, one.tasks)
-        lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{one.seconds:.1f}"])
+        most = "at most " if test.oracle is not None else ""
+        lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{most}{one.seconds:.1f}"])
     if plans:
         _print(report.columns(lines))
+    if limits:
+        _print("black boxes are not called by a plan: their time is that of calls that all take their whole time limit")
     for measurement in prepared.agenda.measurements if prepared.agenda else ():
         _print(f"measure  {measurement.id}")
     seconds, needed = sum(one.seconds for one in plans), planner.memory_needed(cluster.memory(checked.cluster))
@@ -155,6 +163,27 @@ def plan(options: argparse.Namespace) -> int:
     _print(rows.described())
     _print(f"about {seconds / workers:.0f} s on {workers} workers, after start-up; about {needed / 1e6:,.0f} MB a worker")
     _print(f"would write {prepared.folder.url}")
+    return OK
+
+
+def leave_out(options: argparse.Namespace) -> int:
+    """dit leave-out."""
+    from dit_dask import config, progress
+    from dit_dask import leave_out as leaving
+
+    found = leaving.tables(config.read(options.config, options.set))
+    watcher = progress.observer(quiet=options.quiet)
+    folder = _folder(options.to)
+    watcher.note(
+        f"writing {len(found.records) + 1:,} tables of about {found.size(options.format) / 1e6:,.0f} MB in all, "
+        f"with the values of {len(found.frame):,} people, to {folder.url}"
+    )
+    with progress.Counting(watcher, len(found.records) + 1, 0):
+        for _ in found.write(folder, options.format):
+            watcher.advance(1)
+    _print(f"full: {folder.url}/full.{options.format}")
+    _print(f"without: {folder.url}/{{record}}.{options.format}")
+    _print(folder.url)
     return OK
 
 
@@ -310,6 +339,18 @@ def _parser() -> Parser:
         metavar="CONDITION",
         help="breach if true for any test; without it the config's gates",
     )
+    one = _command(
+        commands,
+        "leave-out",
+        leave_out,
+        "write the tables to sanitise where the sanitizer cannot be handed over",
+        "dit leave-out audit.yaml --to s3://private/inputs",
+    )
+    one.add_argument("config", metavar="CONFIG", help="YAML file")
+    one.add_argument("--to", required=True, metavar="URL", help="private folder or URL: the tables hold the data's own values")
+    one.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables (default parquet)")
+    one.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    _setting(one)
     one = _command(
         commands, "compare", compare, "two audits side by side", "dit compare runs/before-0123456789ab runs/after-ba9876543210"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dit_dask.errors import InputError
-from dit_dask.spec import Anything, Choice, Exactly, Field, Integer, Items, Named, Record, Shaped, Text
+from dit_dask.spec import Anything, Choice, Exactly, Field, Flag, Integer, Items, Named, Record, Shaped, Text
 
 MOST_VALUES = 100_000
 STORAGE_OPTIONS = Named(Anything())
@@ -69,6 +69,7 @@ TOP = {
     "tests": Field(Items(Anything()), []),
     "measures": Field(Items(Anything()), [], about="numbers about the table and its releases beside the tests"),
     "gates": Field(Items(Text()), [], about="conditions such as 'delta <= 0.1' that every test must meet"),
+    "stop_on_breach": Field(Flag(), False, about="end the run as soon as a gate cannot be met any more"),
     "output": Field(OUTPUT, "runs/", about="folder or URL under which the run folder is made"),
     "cluster": Field(CLUSTER, {"kind": "local", "workers": None, "address": None}),
     "seed": Field(Integer(0), 0),
@@ -95,6 +96,7 @@ class Config:
     tests: Sequence[Mapping[str, Any]]
     measures: Sequence[Any]
     gates: Sequence[str]
+    stop_on_breach: bool
     output: Location
     cluster: Mapping[str, Any]
     seed: int
@@ -145,6 +147,7 @@ def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit", *, n
         tests=checked["tests"],
         measures=checked["measures"],
         gates=checked["gates"],
+        stop_on_breach=checked["stop_on_breach"],
         output=location,
         cluster=cluster,
         seed=checked["seed"],

@@ -15,7 +15,6 @@ from dit_dask.hierarchy import ROOT, Hierarchy, flat
 from dit_dask.scale import LONGEST_NUMBER, MalformedError, Scale, Span, fraction
 from dit_dask.schema import Attribute
 
-MOST_HYPHENS = 8  # two dates with offsets of time zones, and the one between them, make 7
 REMEMBERED = 2**26  # bytes of readings that one reader keeps
 SHOWN = 60  # characters of an unreadable value
 NULLS = frozenset({"", "NA", "<NA>", "NaN", "nan", "NaT", "None", "NULL", "null"})
@@ -139,7 +138,7 @@ class _Names:
         nodes = zip(hierarchy.names, hierarchy.low, hierarchy.high, strict=True)
         self.exact = {name: slice(int(low), int(high) + 1) for name, low, high in nodes}
         root = hierarchy.names[0]
-        if not root.strip(ROOT) and root not in hierarchy.leaves:
+        if not root.strip(ROOT):
             del self.exact[root]  # the mark of suppression, or the nameless root of a flat hierarchy
         self.labels = [label.strip() for label in hierarchy.leaves]
         self.alike = _unambiguous((name.strip().casefold(), codes) for name, codes in self.exact.items())
@@ -306,8 +305,6 @@ def _ends(scale: Scale, body: str, marks: Sequence[str]) -> tuple[Span, Span] | 
     """Cut at the separator, or at the one hyphen that leaves two numbers or dates."""
     mark = next((mark for mark in marks if mark in body), "-")
     cuts = [match.span() for match in re.finditer(re.escape(mark), body)]
-    if len(cuts) > MOST_HYPHENS:
-        return None
     pairs = [(scale.bound(body[:start]), scale.bound(body[stop:])) for start, stop in cuts]
     whole = [(low, high) for low, high in pairs if low is not None and high is not None]
     return whole[0] if len(whole) == 1 else None

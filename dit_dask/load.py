@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,18 +25,22 @@ INTEGER = r"\s*[+-]?\d+\s*"
 DECIMAL = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 
 
-def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
-    """Load the table that a config describes, or the given frame in its place."""
-    return _loaded(config, [], frame)[0]
+def load(config: Config, frame: "pd.DataFrame | None" = None, others: Sequence[str] | None = None) -> Rows:
+    """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells."""
+    rows, read, used = _loaded(config, others or [], frame)
+    return rows if others is None else replace(rows, frame=_cells(read.iloc[used], rows))
 
 
-def load_with(config: Config, more: Sequence[str] | None, frame: "pd.DataFrame | None" = None) -> tuple[Rows, "pd.DataFrame"]:
+def load_with(
+    config: Config, more: Sequence[str] | None, frame: "pd.DataFrame | None" = None, others: Sequence[str] | None = None
+) -> tuple[Rows, "pd.DataFrame"]:
     """Load the table; also return its used rows as read, with more columns of the source (None: all of them).
 
     Only the schema's columns decide which rows are used; a missing cell of another column is None or NaN.
     """
-    rows, read, used = _loaded(config, more, frame)
-    return rows, _blanked(read.iloc[used], config.data["missing"])
+    rows, read, used = _loaded(config, None if more is None else [*more, *(others or ())], frame)
+    kept = rows if others is None else replace(rows, frame=_cells(read.iloc[used], rows))
+    return kept, _blanked(read.iloc[used], config.data["missing"])
 
 
 def _loaded(
@@ -67,7 +72,19 @@ def _loaded(
         attributes.append(attribute)
     secret, secret_codes = _secret(frame[secret_name].iloc[used], config)
     table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
-    return Rows(table, index, read=len(frame), dropped=int(incomplete.sum())), frame[wanted], used
+    dropped = int(incomplete.sum())
+    return Rows(table, index, len(frame), dropped, table.weights[index]), frame[wanted], used
+
+
+def _cells(frame: "pd.DataFrame", rows: Rows) -> "pd.DataFrame":
+    """The cells as a sanitizer expects them: as they were read, but numbers where text holds numbers."""
+    cells = frame.reset_index(drop=True)
+    codes = rows.table.codes[rows.index]
+    for attribute, code in zip(rows.table.schema.quasi_identifiers, codes.T, strict=True):
+        first = cells[attribute.name].iloc[0]
+        if attribute.kind == "numeric" and isinstance(first, str) and re.fullmatch(DECIMAL, first):
+            cells[attribute.name] = np.array(attribute.levels)[code]
+    return cells
 
 
 def _blanked(frame: "pd.DataFrame", marks: Any) -> "pd.DataFrame":

@@ -78,7 +78,7 @@ class Tasks:
             self._client.cancel([*futures, *self._pieces, *self._releases.values()])
 
     def _task(self, one: Measurement) -> "Future":
-        release = self._release(one.publisher)
+        release, one = self._release(one.publisher), one.light()
         if not isinstance(one.measure, Divided):
             return self._submit(take_whole, self._shared, one, release, self._folder, key=f"measure-{one.id}")
         pieces = one.measure.pieces(self._material.evidence(one))
@@ -103,7 +103,7 @@ class Tasks:
 
 def publish(material: Material, publisher: Publisher) -> Release:
     """On a worker: what a sanitizer of the run publishes."""
-    return publisher.release(material.rows, material.seed)
+    return publisher.release(material.rows)
 
 
 def take_whole(material: Material, one: Measurement, release: Release | None, folder: Folder) -> None:

@@ -45,7 +45,7 @@ def resolved(options: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def redacted(value: Any, key: str = "") -> Any:
     """Copy a config document without secrets: storage options, and credentials inside URLs."""
-    if key == "storage_options":
+    if key in ("storage_options", "env"):
         return _masked(value)
     if isinstance(value, Mapping):
         return {name: redacted(item, str(name)) for name, item in value.items()}

@@ -160,7 +160,7 @@ class Groups:
 
     def __init__(self, semantic: Mapping[str, Any], context: Context) -> None:
         self._where = f"{context.where}.semantic"
-        self._groups = reading(semantic, context.read)  # here, because workers may not see the file
+        self._groups = reading(semantic, lambda path: context.read(path, self._where))  # workers may not see the file
 
     def __call__(self, labels: Sequence[Any]) -> "NDArray[np.int64]":
         """Return the group of each label."""

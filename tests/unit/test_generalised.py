@@ -253,6 +253,13 @@ def test_suppressed_and_null_cells_cover_everything(attribute: Attribute, value:
     assert reading.suppressed
 
 
+def test_a_collection_is_suppressed_only_if_all_its_members_are() -> None:
+    assert Reader(TOWNS)(["*", None]).suppressed
+    reading = Reader(TOWNS)(["*", "Lyon"])
+    assert reading.covers.all()
+    assert not reading.suppressed
+
+
 def test_all_stars_suppress_a_label_but_count_the_digits_of_a_number() -> None:
     assert Reader(ZIPS)("*****").suppressed
     assert not Reader(AGES)("**").suppressed
@@ -299,6 +306,8 @@ def test_masks_prefer_labels_of_their_own_length() -> None:
     assert covered(ZIPS, "2*") == ["21"]
     assert covered(ZIPS, "355*") == ["35510", "35520"]  # no label of four characters
     assert covered(ZIPS, "*5") == ["x5"]
+    with pytest.raises(InputError):
+        Reader(ZIPS)("12*")  # a star is no empty text
 
 
 @pytest.mark.parametrize(
@@ -362,8 +371,9 @@ def test_members_with_commas_are_found_where_only_one_reading_is_possible() -> N
     assert covered(trades, "{Trade, Food}") == ["Trade", "Food"]
     assert covered(trades, "{a, b}") == ["a", "b"]  # the label has no space
     assert covered(trades, "{c;d, a}") == ["a", "c;d"]
-    with pytest.raises(InputError, match="cut into labels in more than one way"):
-        Reader(trades)("{a,b}")
+    for value in ("{a,b}", "{a,b, Food}", "{Food, a,b}"):
+        with pytest.raises(InputError, match="cut into labels in more than one way"):
+            Reader(trades)(value)
     assert covered(trades, "{'a,b'}") == ["a,b"]
     joined = under("Lyon;Lyon, Nice;*\nNice;Lyon, Nice;*\nBonn;*\n")  # a node named after its leaves: no conflict
     assert covered(joined, "{Lyon, Nice}") == ["Lyon", "Nice"]
