@@ -192,7 +192,7 @@ def _labelled(name: str, series: Mapping[str, "pd.Series[Any]"]) -> Column:
     import pandas as pd
 
     factors = {role: pd.factorize(cells.astype(object)) for role, cells in series.items()}
-    texts = {role: [_label(value) for value in distinct] for role, (_, distinct) in factors.items()}
+    texts = {role: [label_of(value) for value in distinct] for role, (_, distinct) in factors.items()}
     labels = sorted({label for some in texts.values() for label in some})
     code = {label: place for place, label in enumerate(labels)}
     cells = []
@@ -202,7 +202,7 @@ def _labelled(name: str, series: Mapping[str, "pd.Series[Any]"]) -> Column:
     return Column(name, "categorical", tuple(cells), tuple(labels))
 
 
-def _label(value: object) -> str:
+def label_of(value: object) -> str:
     """A category's name; 3 and 3.0 are one, because a missing cell makes pandas write floats."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))

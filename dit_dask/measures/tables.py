@@ -9,13 +9,15 @@ import numpy as np
 
 from dit_dask import seeds
 from dit_dask.errors import InputError
+from dit_dask.measures.columns import label_of
 from dit_dask.measures.kind import OTHER_TABLE, Evidence, Source
-from dit_dask.release import Ranges, Release
+from dit_dask.release import Ranges, Release, Sets
 from dit_dask.schema import Schema
 from dit_dask.spec import Choice, Field, Named, Number, Shaped
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 INTEGER = r"\s*[+-]?\d+\s*"
 DECIMAL = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
@@ -126,8 +128,8 @@ def published(release: Release, evidence: Evidence) -> "pd.DataFrame | None":
     """The records of a release that publishes single values, written as in the table; None of one that publishes sets."""
     import pandas as pd
 
-    ranges = release.published
-    if not isinstance(ranges, Ranges) or (ranges.low != ranges.high).any():
+    codes = single_values(release.published)
+    if codes is None:
         return None
     group, secret = np.nonzero(release.counts)
     repeats = release.counts[group, secret]
@@ -137,9 +139,19 @@ def published(release: Release, evidence: Evidence) -> "pd.DataFrame | None":
         cells = np.array(attribute.levels, object)
         used, first = np.unique(evidence.rows.table.codes[evidence.rows.index, place], return_index=True)
         cells[used] = evidence.frame[attribute.name].to_numpy(object)[first]  # a date's level is a number, its cell is not
-        columns[attribute.name] = pd.Series(cells[ranges.low[group, place]])
+        columns[attribute.name] = pd.Series(cells[codes[group, place]])
     columns[release.schema.sensitive.name] = [release.schema.sensitive.levels[code] for code in secret]
     return pd.DataFrame(columns)
+
+
+def single_values(values: Ranges | Sets) -> "NDArray[np.int32] | None":
+    """Return (classes, d) codes where every published value is a single one, else None."""
+    if isinstance(values, Ranges):
+        return values.low if (values.low == values.high).all() else None
+    if not all((sets.sum(axis=1) == 1).all() for sets in values.sets):
+        return None
+    columns = [sets.argmax(axis=1)[own] for sets, own in zip(values.sets, values.value.T, strict=True)]
+    return np.column_stack(columns).astype(np.int32)
 
 
 def typed(frame: "pd.DataFrame", kinds: Mapping[str, str], where: str) -> "pd.DataFrame":
@@ -151,7 +163,7 @@ def typed(frame: "pd.DataFrame", kinds: Mapping[str, str], where: str) -> "pd.Da
         cells = frame[name]
         is_text = cells.map(lambda cell: isinstance(cell, str), na_action="ignore").fillna(False).astype(bool)
         if kind == "categorical":
-            columns[name] = cells.map(str, na_action="ignore").astype(object)
+            columns[name] = cells.map(label_of, na_action="ignore").astype(object)
         elif is_text.any():
             columns[name] = parsed(cells.astype(object), f"{where}: column {name!r}")
         else:

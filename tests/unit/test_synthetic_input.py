@@ -7,6 +7,8 @@ import pytest
 import dit_dask as dit
 from dit_dask.measures.closeness import verdict
 from dit_dask.measures.dominance import Comparison
+from dit_dask.measures.tables import single_values, typed
+from dit_dask.release import Ranges, Sets
 
 GOOD = pd.DataFrame({"age": [20, 30, 40, 50], "town": list("abab")})
 WRONG = {
@@ -94,6 +96,32 @@ def test_ratios_of_two_zeros_are_one_and_ties_are_counted() -> None:
     assert found.dcr.tolist() == [0, 0, 0.25]
     assert found.nndr.tolist() == [1, 0, 1]
     assert (found.ties, found.identical, found.holdout_identical) == (2 / 3, 2 / 3, 1)
+
+
+def test_releases_of_single_values_are_records_however_they_are_published() -> None:
+    codes = np.array([[0, 2], [1, 0]], np.int32)
+    sets = (np.eye(2, dtype=bool), np.eye(3, dtype=bool)[[2, 0]])
+    assert single_values(Ranges(codes, codes)).tolist() == codes.tolist()  # type: ignore[union-attr]
+    assert single_values(Sets(np.array([[0, 0], [1, 1]], np.int32), sets)).tolist() == codes.tolist()  # type: ignore[union-attr]
+    assert single_values(Ranges(codes, codes + 1)) is None
+    assert single_values(Sets(np.zeros((1, 1), np.int32), (np.ones((1, 2), bool),))) is None
+
+
+def test_cells_are_typed_by_their_kind() -> None:
+    kinds = {"n": "numeric", "d": "numeric", "r": "numeric", "c": "categorical"}
+    text = pd.DataFrame(
+        {"n": ["1", None, "3"], "d": ["2020-01-02", "2020-01-03", None], "r": ["1", "2.5", "3"], "c": ["1", "2", None]}
+    )
+    found = typed(text, kinds, "synthetic")
+    assert found["n"].tolist()[::2] == [1, 3]
+    assert found["d"].dt.day.tolist()[:2] == [2, 3]
+    assert found["r"].tolist() == [1, 2.5, 3]
+    numbers = typed(pd.DataFrame({"c": [1.0, 2.0, np.nan]}), {"c": "categorical"}, "original")
+    assert numbers["c"].tolist()[:2] == found["c"].tolist()[:2] == ["1", "2"]
+    with pytest.raises(
+        dit.InputError, match=r"must be numbers or ISO dates, all of one sort; got 1 cells of other text, first in its row 1$"
+    ):
+        typed(pd.DataFrame({"n": ["1", "one", "2"]}), {"n": "numeric"}, "synthetic")
 
 
 def test_words_never_let_a_release_pass() -> None:
