@@ -104,12 +104,15 @@ def _audit(checked: "Config", options: argparse.Namespace) -> int:
     from dit_dask import cluster, manifest, progress, report
     from dit_dask import run as runner
 
+    runner.probe(checked)
     prepared = runner.prepare(checked)
     watcher = progress.observer(quiet=options.quiet)
     if str(checked.cluster["address"]).startswith("tcp://"):
         watcher.note("tcp:// is not encrypted: whoever reaches this scheduler can run code on it; prefer tls://")
     connect = partial(cluster.connect, checked.cluster, debug=options.debug)
-    crew = runner.Crew(connect, cluster.workers(checked.cluster), cluster.memory(checked.cluster))
+    minutes = checked.cluster["stall_minutes"]
+    stall_seconds = None if minutes is None else 60 * minutes
+    crew = runner.Crew(connect, cluster.workers(checked.cluster), cluster.memory(checked.cluster), stall_seconds)
     finished = runner.run(prepared, crew, watcher, fresh=getattr(options, "fresh", False))
     if options.json:
         _print(manifest.dumps(finished.summary))
@@ -243,6 +246,15 @@ def compare(options: argparse.Namespace) -> int:
     return OK
 
 
+def show_history(options: argparse.Namespace) -> int:
+    """dit history."""
+    from dit_dask import history, manifest
+
+    runs = history.named(history.read(_folder(options.url)), options.name)
+    _print(manifest.dumps(history.document(runs)) if options.json else history.text(runs))
+    return BREACHED if options.fail_on_rise and history.rises(runs) else OK
+
+
 def data(options: argparse.Namespace) -> int:
     """dit data."""
     from dit_dask import datasets
@@ -356,6 +368,17 @@ def _parser() -> Parser:
     )
     one.add_argument("run", metavar="RUN", help="run folder or URL")
     one.add_argument("other", metavar="RUN", help="the run to compare it with")
+    one = _command(
+        commands,
+        "history",
+        show_history,
+        "the trend of all runs of an output",
+        "dit history s3://audits/nightly --fail-on-rise",
+    )
+    one.add_argument("url", metavar="URL", help="the output folder or URL that the runs were written to")
+    one.add_argument("--name", metavar="NAME", help="only runs of this name")
+    one.add_argument("--json", action="store_true", help="print runs and rises as JSON")
+    one.add_argument("--fail-on-rise", action="store_true", help="exit with 1 if any delta rose beyond the noise")
     one = _command(commands, "data", data, "where a known dataset is, fetching it if it can", "dit data adult")
     one.add_argument("name", metavar="NAME", help="adult or internet-usage")
     return parser

@@ -2,21 +2,26 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dit_dask.errors import InputError
-from dit_dask.spec import Anything, Choice, Exactly, Field, Flag, Integer, Items, Named, Record, Shaped, Text
+from dit_dask.spec import Anything, Choice, Exactly, Field, Flag, Integer, Items, Named, Number, Record, Shaped, Text
 
 MOST_VALUES = 100_000
 STORAGE_OPTIONS = Named(Anything())
 MARK = Shaped([((str, int, float), Anything())], "a text or a number")
 NAME = Text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
 
+LATEST = Record({"latest": Field(Text(), about="a glob, whose last name counts, or a small file that names the newest one")})
+
 DATA = Record(
     {
-        "source": Field(Text(), about="path or fsspec URL of .csv, .csv.gz or .parquet files; globs; dit://census"),
+        "source": Field(
+            Shaped([(str, Text()), (dict, LATEST)], "a path, a URL, or {latest: URL}"),
+            about="path or fsspec URL of .csv, .csv.gz or .parquet files; globs; dit://census; or {latest: URL}",
+        ),
         "storage_options": Field(STORAGE_OPTIONS, {}, about="passed to the filesystem; ${NAME} reads the environment"),
         "missing": Field(
             Shaped([(list, Items(MARK)), (dict, Named(Items(MARK)))], "a list of marks, or a mapping from columns to lists"),
@@ -59,6 +64,7 @@ CLUSTER = Record(
         "kind": Field(Choice(("local", "address")), "local"),
         "workers": Field(Integer(1), None, about="local only; the machine's cores by default"),
         "address": Field(Text(r"(tcp|tls)://.+", "a tcp:// or tls:// address"), None),
+        "stall_minutes": Field(Number(0), None, about="end a run in which nothing is finished for so long; 30 by default"),
     }
 )
 TOP = {
@@ -71,7 +77,7 @@ TOP = {
     "gates": Field(Items(Text()), [], about="conditions such as 'delta <= 0.1' that every test must meet"),
     "stop_on_breach": Field(Flag(), False, about="end the run as soon as a gate cannot be met any more"),
     "output": Field(OUTPUT, "runs/", about="folder or URL under which the run folder is made"),
-    "cluster": Field(CLUSTER, {"kind": "local", "workers": None, "address": None}),
+    "cluster": Field(CLUSTER, CLUSTER.check({}, "cluster")),
     "seed": Field(Integer(0), 0),
 }
 
@@ -80,18 +86,18 @@ TOP = {
 class Location:
     """A place to read from or write to; options may hold unresolved ${NAME} references."""
 
-    url: str
-    storage_options: Mapping[str, Any]
+    url: str = field(repr=False)
+    storage_options: Mapping[str, Any] = field(repr=False)  # Dask logs the arguments of a failed task
 
 
 @dataclass(frozen=True)
 class Config:
     """A checked config; `raw` is the document as written, which resume and the manifest rely on."""
 
-    raw: Mapping[str, Any]
+    raw: Mapping[str, Any] = field(repr=False)
     name: str
     folder: str
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = field(repr=False)
     schema: Mapping[str, Any]
     tests: Sequence[Mapping[str, Any]]
     measures: Sequence[Any]
@@ -104,17 +110,12 @@ class Config:
 
 def read(path: str, overrides: Sequence[str] = (), *, needs_schema: bool = True) -> Config:
     """Load a config file and apply `dotted.key=value` overrides; without a schema only its data can be looked at."""
-    import yaml
-
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InputError(f"config {path}: {reason}") from error
-    try:
-        raw = yaml.load(text, Loader=_strict_loader())  # noqa: S506 - a SafeLoader that also refuses duplicate keys
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"config {path}: not valid YAML: {_one_line(error)}") from error
+    raw = _parsed(text, f"config {path}")
     if not isinstance(raw, dict):
         raise InputError(f"config {path}: expected a mapping with version, data, schema and tests at the top")
     _measure(raw, {}, path)
@@ -167,6 +168,13 @@ def _schema(checked: Mapping[str, Any]) -> dict[str, Any]:
     return {"quasi_identifiers": quasi, "sensitive": sensitive}
 
 
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return _strict_loader()(text).get_single_data()
+    except Exception as error:  # PyYAML lets errors of any type out, such as that of a date with 13 months
+        raise InputError(f"{where}: not valid YAML: {_one_line(error)}") from error
+
+
 def _strict_loader() -> Any:
     import yaml
 
@@ -212,15 +220,10 @@ def _one_line(error: Exception) -> str:
 
 def _apply(raw: dict[str, Any], override: str) -> None:
     """Set one key: names are separated by dots, list positions are numbers."""
-    import yaml
-
     path, equals, text = override.partition("=")
     if not equals or not path:
         raise InputError(f"--set must be dotted.key=value; got {override!r}")
-    try:
-        value = yaml.load(text, Loader=_strict_loader())  # noqa: S506 - as above
-    except yaml.YAMLError as error:
-        raise InputError(f"--set {path}: not valid YAML: {_one_line(error)}") from error
+    value = _parsed(text, f"--set {path}")
     keys = re.sub(r"\[(\d+)\]", r".\1", path).split(".")
     place: Any = raw
     for depth, key in enumerate(keys):

@@ -1,8 +1,8 @@
 """The Dask side of a run: records spread over workers, parts written by them, distributions merged as a tree."""
 
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,9 +24,10 @@ from dit_dask.sanitizers.oracles.examination import Examined, examine
 from dit_dask.store import Folder
 from dit_dask.summary import Distribution, describe, merge, points
 from dit_dask.sweep import Test
+from dit_dask.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, as_completed
     from numpy.typing import NDArray
 
 RETRIES = 2
@@ -34,6 +35,8 @@ ATTEMPTS = 5
 RESTART_SECONDS = 60
 FAN_IN = 8
 WARM_RECORDS = 32
+READERS = 16
+TICK_SECONDS, WAIT_SECONDS = 0.1, 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,20 +120,20 @@ class Ledger:
 
     def restore(self, folder: Folder, present: set[str]) -> None:
         """Take over the parts that an earlier session finished."""
-        for part in range(self.plan.parts):
-            name = part_name(self.test.id, part)
-            rows = self.rows_of(part)
-            if name.rsplit("/", 1)[-1] not in present:
-                continue
-            found = read_part(folder, name, self.test.audited[rows])
-            if found is None:
-                continue
-            if np.isnan(found[1].distance).any():  # skipped records get another chance
-                tested = ~np.isnan(found[1].distance)
-                self.learn(self._record[rows][tested], _only(found[1], tested))
-            else:
-                self.written[part] = found[0]
-                self.learn(self._record[rows], found[1])
+        names = {part: part_name(self.test.id, part) for part in range(self.plan.parts)}
+        kept = [part for part, name in names.items() if name.rsplit("/", 1)[-1] in present]
+        with ThreadPoolExecutor(READERS) as pool:  # storage answers slowly, but many at once
+            read = pool.map(lambda part: read_part(folder, names[part], self.test.audited[self.rows_of(part)]), kept)
+            for part, found in zip(kept, read, strict=True):
+                if found is not None:
+                    self._take_over(part, *found)
+
+    def _take_over(self, part: int, file: PartFile, influence: Influence) -> None:
+        """Learn what a part says; one with skipped records is not done: they get another chance."""
+        records, tested = self._record[self.rows_of(part)], ~np.isnan(influence.distance)
+        if tested.all():
+            self.written[part] = file
+        self.learn(records[tested], influence if tested.all() else _only(influence, tested))
 
     def chunks(self, sharing: "Sequence[Ledger]" = ()) -> list["NDArray[np.int64]"]:
         """Cut the records unknown to this test, or to those that share its releases.
@@ -197,6 +200,10 @@ class LostWorkError(Exception):
     """Tasks were cancelled because workers died with data that only they had."""
 
 
+class KilledTaskError(RunError):
+    """Every worker that took a task died: it kills them, or something else does."""
+
+
 def warm_up(client: "Client") -> "Future":
     """Have a worker load its code, and compile some of it if this is the first run ever; nobody needs to wait for it."""
     return client.submit(exact.compile_ahead, key=f"compile-{uuid4().hex[:8]}", pure=False)
@@ -209,20 +216,33 @@ def execute(
     ledgers: Sequence[Ledger],
     watcher: Observer,
     checkpoint: Callable[[], None],
+    watchdog: Watchdog,
 ) -> list[Outcome]:
     """Compute what is unknown, write what is unwritten, reduce every test; start again if all workers died at once."""
     total = sum(ledger.plan.distinct for ledger in ledgers)
+    watchdog.expect(max(ledger.plan.seconds / max(1, ledger.plan.tasks) for ledger in ledgers))
+    vain, during = 0, "the start"  # sessions in a row that finished nothing, and where the last one ended
     with Counting(watcher, total, sum(ledger.done for ledger in ledgers)):
-        for _ in range(ATTEMPTS):
+        while vain < ATTEMPTS:
+            before = sum(ledger.done for ledger in ledgers)
             try:
                 client.wait_for_workers(1, timeout=RESTART_SECONDS)
                 shared = client.scatter(study, broadcast=True, hash=False)
-                session = Session(client, shared, folder, ledgers, uuid4().hex[:8])
+                session = Session(client, shared, folder, ledgers, watchdog, uuid4().hex[:8])
                 session.work(watcher, checkpoint)
                 return session.reduce()
-            except (LostWorkError, CancelledError, TimeoutError):
+            except (LostWorkError, CancelledError, TimeoutError, OSError) as error:  # OSError: a connection was cut
+                during = str(error) if isinstance(error, LostWorkError) else during
                 watcher.note("the cluster lost its workers; sending them the data again")
-    raise RunError(f"the cluster lost its workers {ATTEMPTS} times; the same command resumes what is left")
+            except KilledTaskError:  # it kills its workers, or something else does: then others will be finished
+                if vain:
+                    raise
+                watcher.note("a task lost its workers again and again; trying it again")
+            vain = 0 if sum(ledger.done for ledger in ledgers) > before else vain + 1
+    raise RunError(
+        f"the cluster lost its workers {ATTEMPTS} times in a row, last during {during} (out of memory?); "
+        "the same command resumes what is left"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +253,7 @@ class Session:
     shared: "Future"
     folder: Folder
     ledgers: Sequence[Ledger]
+    watchdog: Watchdog
     name: str
 
     def work(self, watcher: Observer, checkpoint: Callable[[], None]) -> None:
@@ -246,7 +267,7 @@ class Session:
             tasks |= self._write(test, ledger.ready())
         following = as_completed(list(tasks), raise_errors=False)
         try:
-            for future in following:
+            for future in self._followed(following):
                 kind, group, what = tasks.pop(future)
                 result = result_of(future, f"{self.ledgers[group[0]].test.id}: {kind} of {_label(kind, what)}")
                 if kind == "write":
@@ -264,6 +285,44 @@ class Session:
                 checkpoint()
         finally:
             self.client.cancel(list(tasks))
+
+    def _followed(self, following: "as_completed") -> "Iterator[Future]":
+        """Yield futures as they end, and watch that they do."""
+        self.watchdog.feed()
+        while not following.is_empty():
+            while not following.has_ready():
+                with following.thread_condition:
+                    following.thread_condition.wait(TICK_SECONDS)
+                if self.watchdog.is_hungry:
+                    raise self.watchdog.stalled(self._waiting([future.key for future in following.futures]))
+            yield next(following)
+            self.watchdog.feed()
+
+    def _waiting(self, keys: Sequence[str]) -> list[str]:
+        """The tasks that are not done, those at work first, and where they are."""
+        with suppress(Exception):  # a scheduler that does not answer cannot tell
+            running = {key: worker for worker, held in self.client.processing().items() for key in held}
+            keys = sorted(keys, key=lambda key: (key not in running, key))
+            return [f"{key} on {running[key]}" if key in running else f"{key} (not started)" for key in keys]
+        return sorted(keys)
+
+    def _wait(self, futures: "Sequence[Future]") -> None:
+        """Wait for all; while other tasks come and go in the workers, there is progress."""
+        from distributed import wait
+
+        self.watchdog.feed()
+        before: Any = None
+        while True:
+            try:
+                wait(futures, timeout=WAIT_SECONDS)
+                return
+            except TimeoutError:
+                now = self.client.processing()
+                if now != before:
+                    self.watchdog.feed()
+                before = now
+            if self.watchdog.is_hungry:
+                raise self.watchdog.stalled(self._waiting([key for held in before.values() for key in held]))
 
     def _submit(
         self, function: Callable[..., Any], *arguments: Any, key: str, retries: int = RETRIES, priority: int = 0
@@ -292,10 +351,8 @@ class Session:
 
     def reduce(self) -> list[Outcome]:
         """Merge the distributions of each test's parts, a few at a time."""
-        from distributed import wait
-
         ends = [(self._described(ledger), self._rechecked(test)) for test, ledger in enumerate(self.ledgers)]
-        wait([future for pair in ends for future in pair])
+        self._wait([future for pair in ends for future in pair])
         outcomes = []
         for ledger, (described, release) in zip(self.ledgers, ends, strict=True):
             statistics, shape = result_of(described, f"{ledger.test.id}: summary")
@@ -341,12 +398,12 @@ def result_of(future: "Future", what: str) -> Any:
     if future.status == "finished":
         return future.result()
     if future.status != "error":
-        raise LostWorkError
+        raise LostWorkError(what)
     error = future.exception()
     if isinstance(error, DitError):
         raise error
     if isinstance(error, KilledWorker):
-        raise RunError(f"{what}: its worker died again and again (out of memory?)") from error
+        raise KilledTaskError(f"{what}: its worker died again and again (out of memory?)") from error
     lines = str(error).strip().splitlines() or [""]
     raise RunError(f"{what}: {type(error).__name__}: {lines[0][:200]}") from error
 

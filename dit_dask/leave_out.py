@@ -8,8 +8,9 @@ import numpy as np
 
 from dit_dask.black_boxes import rows_to_test
 from dit_dask.config import Config
-from dit_dask.load import load, read_text
+from dit_dask.load import load
 from dit_dask.sanitizers.oracles.calls import written
+from dit_dask.source import read_text
 from dit_dask.store import Folder
 from dit_dask.sweep import build_tests, columns_seen
 

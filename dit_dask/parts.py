@@ -35,7 +35,10 @@ def part_name(test: str, part: int) -> str:
 def write_part(
     folder: Folder, name: str, record: "NDArray[np.int64]", multiplicity: "NDArray[np.int64]", influence: Influence
 ) -> PartFile:
-    """Write one part; the content digest goes into the file's own metadata, so that a resume can trust it."""
+    """Write one part; the content digest goes into the file's own metadata, so that a resume can trust it.
+
+    A retried task or another run may have been here before: a part that is valid for this plan stays as it is.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -48,7 +51,11 @@ def write_part(
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
-    folder.write(name, content)
+    if not folder.create(name, content):
+        found = read_part(folder, name, record)
+        if found is not None:
+            return found[0]
+        folder.write(name, content)
     return PartFile(name, len(record), hashlib.sha256(content).hexdigest())
 
 

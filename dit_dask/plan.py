@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a task: enough to hide overhead, little enough to lose
 PROBE_SECONDS = 0.25
 MOST_ROWS = 250_000  # of a part
+FEWEST_TASKS = 8  # a worker, of such a test: a lost gate should show before the end
 MOST_PARTS = 512  # of a test whose sanitizer is a black box
 
 
@@ -95,7 +96,7 @@ def make(tests: Sequence[Test], workers: int, oracles: Mapping[str, Examined] = 
         distinct = int(first.sum())
         oracle = oracles[test.id].document() if test.id in oracles else None
         if oracle is not None:  # calls may be slow: parts are not cut as small as tasks
-            tasks = max(1, int(distinct * cost.record / goal))
+            tasks = min(distinct, max(FEWEST_TASKS * workers, int(distinct * cost.record / goal)))
             boundaries = cut(first, max(goal / max(cost.record, 1e-9), distinct / MOST_PARTS))
         elif ENGINES[test.engine].chunks is None:
             boundaries = cut(first, goal / max(cost.record, 1e-9))

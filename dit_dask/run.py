@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import black_boxes, gates, graph, manifest, measuring, plan, report
+from dit_dask import black_boxes, gates, graph, history, manifest, measuring, plan, report
 from dit_dask.config import Config, Location
 from dit_dask.engines import NoisyCounts
 from dit_dask.engines.noisy_counts import Simulated, delta_interval
@@ -19,13 +19,15 @@ from dit_dask.engines.noisy_counts.procedure import distinct_patterns
 from dit_dask.engines.repeated import exceedance
 from dit_dask.errors import DitError, RunError
 from dit_dask.gates import Gate, Verdict
-from dit_dask.load import load, load_with, read_text
+from dit_dask.load import load, load_with
 from dit_dask.measurements import Agenda, build_agenda, check_measures, columns_of
 from dit_dask.progress import Observer
+from dit_dask.source import check_source, read_text
 from dit_dask.store import Folder, redacted
 from dit_dask.summary import plain, sampled
 from dit_dask.sweep import Test, build_tests, check_tests, columns_seen, given, run_digest, test_id
 from dit_dask.table import Rows
+from dit_dask.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,11 +39,12 @@ CHECKPOINT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Crew:
-    """Who does the work: how to reach them, how many they are, and the bytes each may use, if known."""
+    """Who does the work: how to reach them, how many they are, the bytes each may use, if known, and their longest silence."""
 
     connect: Callable[[], "AbstractContextManager[Client]"]
     workers: int
     memory: int | None = None
+    stall_seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +95,12 @@ def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
     return Prepared(config, rows, tests, parsed, agenda, output.child(name))
 
 
+def probe(config: Config) -> None:
+    """Find out, before anything is loaded, whether the input can be listed and the output written."""
+    check_source(config)
+    Folder(_absolute(config.output)).probe()
+
+
 def names(config: Config) -> list[str]:
     """The ids of a config's tests, which need no data."""
     return [test_id(given(point)) for point in check_tests(config)]
@@ -107,8 +116,9 @@ def run(prepared: Prepared, crew: Crew, watcher: Observer, *, fresh: bool = Fals
     """Do what is missing of a run and write its folder."""
     folder = prepared.folder
     if fresh:
-        folder.clear()
+        manifest.discard(folder)
         black_boxes.forget(prepared.tests)
+    folder.tidy()
     document = _opened(prepared, watcher)
     try:
         return _completed(prepared, document, crew, watcher)
@@ -125,9 +135,11 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
     """Publish a run that is whole; else reach the crew and do what is missing."""
     folder = prepared.folder
     ledgers = _restored(prepared, document, watcher) if document["plan"] else []
-    is_whole = _unchanged(document, ledgers) and manifest.whole(folder) and measuring.whole(prepared.agenda, folder)
-    if document["status"] == "complete" and is_whole:
+    if _is_whole(prepared, document, ledgers):
+        watcher.note(f"nothing new: this data was audited at {document['timings']['finished']}")
         return _publish(prepared, document, manifest.complete(folder)[1], report.read_measures(folder))
+    if document["status"] == "complete":
+        manifest.write(folder, document | {"status": "running"})  # it lost something; from here on it is not complete
     clock = Clock()
     with crew.connect() as client:
         if client.dashboard_link:
@@ -139,14 +151,17 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
             ledgers = _restored(prepared, document, watcher)
         document["status"] = "running"
         document.pop("error", None)
-        manifest.write(folder, document)
+        manifest.note(folder, document)
         clock.lap("plan")
         study = graph.Study(prepared.tests)
-        checkpoint = Checkpoint(prepared, document, ledgers)
-        outcomes = graph.execute(client, study, folder, ledgers, watcher, checkpoint) if ledgers else []
+        checkpoint, watchdog = Checkpoint(prepared, document, ledgers), Watchdog(crew.stall_seconds)
+        outcomes = graph.execute(client, study, folder, ledgers, watcher, checkpoint, watchdog) if ledgers else []
         _refuse_skipped(ledgers, watcher)
         measures = [] if prepared.agenda is None else measuring.take(client, prepared.agenda, folder, watcher)
     clock.lap("work")
+    theirs = manifest.read(folder)
+    if theirs and _is_whole(prepared, theirs, ledgers):  # someone ran the same audit at the same time and was first
+        return _publish(prepared, theirs, manifest.complete(folder)[1], measures)
     for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
         watcher.note(f"an adversary raised {note} while training")
     summary = [_entry(ledger, outcome) for ledger, outcome in zip(ledgers, outcomes, strict=True)]
@@ -164,7 +179,9 @@ def _examined(prepared: Prepared, document: dict[str, Any], client: "Client", cr
     hurry = prepared.config.stop_on_breach
     tests, found = black_boxes.examine(prepared.tests, known, partial(graph.examined, client), watcher, hurry=hurry)
     if not document["plan"]:
-        document["plan"] = plan.document(tests, plan.make(tests, crew.workers, found))
+        document["plan"] = manifest.agreed_plan(
+            prepared.folder, lambda: plan.document(tests, plan.make(tests, crew.workers, found))
+        )
         plan.memory_needed(crew.memory)
     return replace(prepared, tests=tests)
 
@@ -216,7 +233,7 @@ class Checkpoint:
         seconds = {ledger.test.id: round(ledger.seconds, 6) for ledger in self._ledgers}
         self._document["timings"]["engine_seconds"] = seconds
         if time.monotonic() - self._last > CHECKPOINT_SECONDS:
-            manifest.write(self._folder, self._document)
+            manifest.note(self._folder, self._document)
             self._last = time.monotonic()
 
 
@@ -254,12 +271,13 @@ def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
         return earlier | {"config": _resolved(prepared)}
     if earlier is not None:
         watcher.note("the folder holds a run of another version: starting over")
-        prepared.folder.clear()
+        manifest.discard(prepared.folder)
     many = [f"{len(some)} {what}{'s' if len(some) > 1 else ''}" for what, some in _work(prepared).items() if some]
     watcher.note(f"{rows.described()}; measuring {' and '.join(many)}")
     document = {
         "status": "running",
         "config": _resolved(prepared),
+        "files": list(rows.files),
         "input": {"read": rows.read, "dropped": rows.dropped, "used": rows.used, "digest": rows.digest()},
         "versions": versions,
         "seed": prepared.config.seed,
@@ -301,8 +319,12 @@ def _full(test: Test) -> dict[str, Any]:
     return {**test.parameters, "sanitizer": {**test.parameters["sanitizer"], **settings}}
 
 
-def _unchanged(document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> bool:
-    return all(document["parts"].get(ledger.test.id) == _parts(ledger) for ledger in ledgers)
+def _is_whole(prepared: Prepared, document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> bool:
+    """Tell whether a run is complete and nothing of it was lost or altered since."""
+    folder = prepared.folder
+    unchanged = all(document["parts"].get(ledger.test.id) == _parts(ledger) for ledger in ledgers)
+    is_there = document["status"] == "complete" and unchanged and manifest.whole(folder)
+    return is_there and measuring.whole(prepared.agenda, folder)
 
 
 def _parts(ledger: graph.Ledger) -> list[dict[str, Any]]:
@@ -383,12 +405,13 @@ def _publish(
     finished = document | {"status": "complete"}
     report.write(prepared.folder, finished, summary, verdicts)
     manifest.write(prepared.folder, finished)
+    history.append(Folder(_absolute(prepared.config.output)), history.entry(prepared.folder, finished, summary))
     return Finished(prepared.folder, summary, measures, verdicts)
 
 
 def _mark_failed(folder: Folder, document: dict[str, Any], text: str) -> None:
     """Say in the manifest why the run ended; what failed may be the storage itself."""
     try:
-        manifest.write(folder, document | {"status": "failed", "error": text})
+        manifest.note(folder, document | {"status": "failed", "error": text})
     except DitError:
         return

@@ -61,7 +61,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Where the rows of a file went: index[n] is the record of the table that stands for each used row.
+    """Where the rows of files went: index[n] is the record of the table that stands for each used row.
 
     `multiplicity[n]` counts the used rows with the same q and s; `frame` has the cells as they were read, where a sanitizer
     needs them.
@@ -72,6 +72,7 @@ class Rows:
     read: int
     dropped: int
     multiplicity: "NDArray[np.int64]"
+    files: tuple[str, ...] = ()
     frame: "pd.DataFrame | None" = None
 
     @property

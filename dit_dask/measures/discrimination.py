@@ -91,7 +91,7 @@ class OfRelease:
     def find(self, evidence: Evidence) -> Finding:
         """Run the attack and tell every record what its own class gives away."""
         release, table = evidence.release, evidence.rows.table
-        assert release is not None  # noqa: S101 - of_releases promises one
+        assert release is not None  # noqa: S101  # nosec B101 - of_releases promises one
         held: Members | None = None
         if self.attack == "identity" and self.knowledge == "white-box":
             found, held = attacks.white_box(release, table, self.places, self.sampling.estimator)
