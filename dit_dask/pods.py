@@ -151,7 +151,7 @@ def _cluster_spec(shape: Shape, variables: Sequence[str]) -> Manifest:
     protocol = ["--protocol", "tls"] if settings["tls_secret"] else []
     scheduler = Program(
         "scheduler",
-        ["dask", "scheduler", "--host", "0.0.0.0", *protocol, "--dashboard-address", f":{DASHBOARD}"],  # noqa: S104 - a pod's own address, behind a policy
+        ["dask", "scheduler", "--host", "0.0.0.0", *protocol, "--dashboard-address", f":{DASHBOARD}"],  # noqa: S104 - a pod's own address, behind a policy  # nosec B104
         resources["scheduler"],
         environment={"DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": repr(ROUTES)},
     )
