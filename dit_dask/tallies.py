@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-FAN_IN = 8
+FAN_IN = 4
 SEEDS = ("dit-dask-hash-01", "dit-dask-hash-02")
 CELL = {"key1": "u8", "key2": "u8", "value1": "u8", "value2": "u8", "count": "i8"}
 TALLY = {"what": "i8", "size": "i8", "times": "i8"}
@@ -94,12 +94,12 @@ def _by_value(blocks: Any) -> Any:
 
 
 def _merged(blocks: Any) -> Any:
-    """Add up a few neighbouring blocks, then bring equal keys together and add up again."""
+    """Add up a few neighbouring blocks, then bring equal keys together, in as many parts as blocks, and add again."""
+    count = blocks.npartitions
+    if count > 1:
+        blocks = blocks.repartition(npartitions=-(-count // FAN_IN)).map_partitions(added, meta=_empty(CELL))
     if blocks.npartitions > 1:
-        fewer = blocks.repartition(npartitions=-(-blocks.npartitions // FAN_IN))
-        blocks = fewer.map_partitions(added, meta=_empty(CELL))
-    if blocks.npartitions > 1:
-        blocks = blocks.shuffle("key1", npartitions=blocks.npartitions).map_partitions(added, meta=_empty(CELL))
+        blocks = blocks.shuffle("key1", npartitions=count).map_partitions(added, meta=_empty(CELL))
     return blocks
 
 
