@@ -58,12 +58,12 @@ class OfTable:
         key = combined([column.codes for column in keys])
         joint = Joint.singled_out(key) if self.target is None else Joint.of(key, columns[0].codes)
         if self.groups is not None:
-            joint = joint.grouped(self.groups(columns[0].labels))
+            joint = joint.grouped(self.groups(columns[0].shown()))
         profile = joint.profile(self.sampling.estimator)
         first = np.unique(key, return_index=True)[1]
 
         def label(number: int) -> Any:
-            texts = [_text(column.labels[column.codes[first[number]]]) for column in keys]
+            texts = [_text(column.label(column.codes[first[number]])) for column in keys]
             return texts[0] if len(texts) == 1 else texts
 
         of_record = np.full(len(kept), -1)
