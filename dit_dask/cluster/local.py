@@ -24,7 +24,12 @@ def in_process() -> "Iterator[Client]":
     configure(debug=False)
     with (
         LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, protocol="inproc://", dashboard_address=None, memory_limit=None
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            protocol="inproc://",
+            dashboard_address=f"{LOOPBACK}:0",
+            memory_limit=None,
         ) as cluster,
         Client(cluster) as client,
     ):
