@@ -28,8 +28,7 @@ def in_process() -> "Iterator[Client]":
             threads_per_worker=1,
             processes=False,
             protocol="inproc://",
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": f"{LOOPBACK}:0"},  # no dashboard still listens; a fixed port may be taken
+            dashboard_address=f"{LOOPBACK}:0",
             memory_limit=None,
         ) as cluster,
         Client(cluster) as client,

@@ -34,7 +34,7 @@ def pip_places() -> list[str]:
     """What pip needs to find packages as it does on this machine: its configuration, folders and certificates."""
     words = re.findall(r"(?:file://)?(/[\w./-]+)", output(sys.executable, "-m", "pip", "config", "list"))
     places = {"/etc/pip.conf", "/etc/ssl/certs", "/usr/share/ca-certificates", *words}
-    places |= {str(parent) for word in words for parent in Path(word).parents if parent.name.startswith("pypi")}
+    places |= {str(Path(word).parent) for word in words if word.endswith("/simple")}  # an index links to files beside it
     kept = sorted(place for place in places if os.path.exists(place))
     return [place for place in kept if not any(place != other and place.startswith(f"{other}/") for other in kept)]
 

@@ -88,12 +88,16 @@ def test_a_run_on_kubernetes_finds_what_a_laptop_finds_and_leaves_nothing(cluste
     assert left(cluster) == []
 
 
-def test_mutual_tls_and_adaptive_workers(cluster: Cluster, audit: Path, s3: S3Server) -> None:
-    folder = audit.parent / "certificates"
+def certify(cluster: Cluster, folder: Path, secret: str) -> None:
+    """Make certificates, and a Secret of those that the pods share."""
     assert dit("certificates", "--to", folder).returncode == 0
     names = {"ca.crt": "ca.crt", "tls.crt": "worker.crt", "tls.key": "worker.key"}
     content = {key: (folder / file).read_text() for key, file in names.items()}
-    cluster.apply({"kind": "Secret", "metadata": {"name": "trial-tls"}, "stringData": content})
+    cluster.apply({"kind": "Secret", "metadata": {"name": secret}, "stringData": content})
+
+
+def test_mutual_tls_and_adaptive_workers(cluster: Cluster, audit: Path, s3: S3Server) -> None:
+    certify(cluster, audit.parent / "certificates", "trial-tls")
     files = "{ca: certificates/ca.crt, cert: certificates/client.crt, key: certificates/client.key}"
     options = [f"cluster.tls={files}", "cluster.kubernetes.tls_secret=trial-tls"]
     options.append("cluster.kubernetes.adaptive={minimum: 1, maximum: 2}")
@@ -186,11 +190,17 @@ def test_a_deployed_audit_runs_once_and_ends_as_the_audit_ends(cluster: Cluster,
     assert "BREACHED  delta <= 0.001" in audit_said
 
 
-def test_a_scheduled_audit_starts_by_itself_and_is_collected_with_its_cron_job(cluster: Cluster, audit: Path) -> None:
-    manifests = deploy(cluster, audit, "--schedule", "* * * * *")
+def test_a_scheduled_audit_starts_by_itself_speaks_tls_and_goes_with_its_cron_job(cluster: Cluster, audit: Path) -> None:
+    certify(cluster, audit.parent / "certificates", "nightly-tls")
+    more = ["cluster.kubernetes.tls_secret=nightly-tls", "cluster.kubernetes.adaptive.maximum=2"]
+    manifests = deploy(cluster, audit, "--schedule", "* * * * *", *(f"--set={one}" for one in more))
     try:
         job = wait("end of a Job", lambda: ended(cluster), 600)
+        (launched, *_) = cluster.all("DaskJob")
+        said = cluster.log(f"{launched['metadata']['name']}-runner")
     finally:
         undeploy(cluster, manifests)
-    assert job["status"].get("succeeded") == 1
+    assert job["status"].get("succeeded") == 1, said
     assert job["metadata"]["name"].startswith("census-k-")
+    assert "tls://" in str(launched["spec"])
+    assert "s3://audits/Census_K-" in said
