@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import cluster, config, figure, progress, report, run
+from dit_dask import cluster, config, figure, measuring, progress, report, run
 from dit_dask.errors import unknown
 from dit_dask.gates import Verdict
+from dit_dask.measures import closeness as closest
+from dit_dask.measures.closeness import Closeness
 from dit_dask.store import Folder
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ class Result:
 
     folder: Folder
     tests: Sequence[Mapping[str, Any]]
+    measures: Sequence[Mapping[str, Any]]
+    """The objects of measures.json, one for each measure and release."""
     verdicts: Sequence[Verdict]
     secrets: tuple[str, ...]
     """The sensitive values in the order that `predicted` counts them; they stay in this process."""
@@ -52,7 +56,7 @@ class Result:
                 else:
                     row[key] = value
             rows.append(row)
-        return pd.DataFrame(rows).set_index("test")
+        return pd.DataFrame(rows, columns=None if rows else ["test"]).set_index("test")
 
     def distances(self, test: str | int = 0) -> "pd.DataFrame":
         """The rows of one test, by id or position; a simulation also has unbiased and stderr."""
@@ -69,6 +73,17 @@ class Result:
         joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
         return joined
 
+    def measured(self, measure: str) -> "pd.DataFrame":
+        """What a measure says of each record, by its id: `record` and the measure's columns, to be joined with `distances`."""
+        import pyarrow.parquet as pq
+
+        ids = [entry["id"] for entry in self.measures if entry["columns"]]
+        content = self.folder.read(f"measures/{measure}.parquet") if measure in ids else None
+        if content is None:
+            raise unknown("measure", measure, ids)
+        frame: pd.DataFrame = pq.read_table(io.BytesIO(content)).to_pandas()
+        return frame
+
     def plot(self) -> figure.Figure:
         """Draw the cumulative distribution of every test; notebooks show it, `save(path)` keeps it."""
         return figure.cumulative(report.read_curves(self.folder))
@@ -78,7 +93,8 @@ def audit(
     data: "pd.DataFrame | str",
     *,
     schema: Mapping[str, Any],
-    tests: Sequence[Mapping[str, Any]],
+    tests: Sequence[Mapping[str, Any]] = (),
+    measures: Sequence[Mapping[str, Any]] = (),
     client: "Client | None" = None,
     name: str = "audit",
     missing: Sequence[str] | Mapping[str, Sequence[str]] = (),
@@ -89,7 +105,7 @@ def audit(
 ) -> Result:
     """Run the differential inference test on a DataFrame or URL.
 
-    `schema` and `tests` are as in a config file. Without a client the work is done in this process; with one it is
+    `schema`, `tests` and `measures` are as in a config file. Without a client the work is done in this process; with one it is
     spread over that cluster, and `output` must be a place that its workers can write to. Without `output` the run
     folder is made in a new temporary directory.
     """
@@ -103,6 +119,7 @@ def audit(
         },
         "schema": schema,
         "tests": [dict(test) for test in tests],
+        "measures": [dict(measure) for measure in measures],
         "gates": list(gates),
         "output": output or tempfile.mkdtemp(prefix="dit-"),
         "seed": seed,
@@ -112,4 +129,29 @@ def audit(
     workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     crew = run.Crew(cluster.in_process if client is None else lambda: nullcontext(client), workers)
     finished = run.run(prepared, crew, progress.observer(quiet=quiet))
-    return Result(finished.folder, finished.summary, finished.verdicts, prepared.rows.table.schema.sensitive.levels)
+    secrets = prepared.rows.table.schema.sensitive.levels
+    return Result(finished.folder, finished.summary, finished.measures, finished.verdicts, secrets)
+
+
+def closeness(
+    training: "pd.DataFrame",
+    synthetic: "pd.DataFrame",
+    holdout: "pd.DataFrame",
+    distance: str = "buckets",
+    *,
+    bins: int = 10,
+    columns: Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    level: float = closest.LEVEL,
+    client: "Client | None" = None,
+) -> Closeness:
+    """Compare the distances synthetic → training with holdout → training.
+
+    The holdout must come from the same population as the training records and must not have been shown to the synthesizer.
+    `distance` is buckets (in how many columns the buckets differ; `bins` is for these only), gower or euclidean; `kinds`
+    may say that a column of numbers is categorical. `level` is the probability of any false alarm among all tests. With a
+    client the records are searched in blocks on its cluster; the result is the same to the bit.
+    """
+    search = closest.in_turn if client is None else lambda records: measuring.spread(client, records)
+    frames = (training, synthetic, holdout)
+    return closest.closeness(*frames, distance, bins=bins, columns=columns, kinds=kinds, level=level, search=search)

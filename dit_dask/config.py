@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dit_dask import cluster_spec
 from dit_dask.errors import InputError
-from dit_dask.spec import Anything, Choice, Exactly, Field, Integer, Items, Named, Number, Record, Shaped, Text
+from dit_dask.spec import Anything, Choice, Exactly, Field, Flag, Integer, Items, Named, Record, Shaped, Text
 
 MOST_VALUES = 100_000
 STORAGE_OPTIONS = Named(Anything())
@@ -59,26 +60,27 @@ OUTPUT = Shaped(
     [(str, Text()), (dict, Record({"url": Field(Text()), "storage_options": Field(STORAGE_OPTIONS, {})}))],
     "a path, a URL or a mapping",
 )
-CLUSTER = Record(
-    {
-        "kind": Field(Choice(("local", "address")), "local"),
-        "workers": Field(Integer(1), None, about="local only; the machine's cores by default"),
-        "address": Field(Text(r"(tcp|tls)://.+", "a tcp:// or tls:// address"), None),
-        "stall_minutes": Field(Number(0), None, about="end a run in which nothing is finished for so long; 30 by default"),
-    }
-)
 TOP = {
     "version": Field(Exactly(1)),
     "name": Field(NAME, None, about="names the run folder; the config's file name by default"),
     "data": Field(DATA),
     "schema": Field(SCHEMA),
-    "tests": Field(Items(Anything(), 1)),
-    "measures": Field(Items(Anything()), []),
+    "tests": Field(Items(Anything()), []),
+    "measures": Field(Items(Anything()), [], about="numbers about the table and its releases beside the tests"),
     "gates": Field(Items(Text()), [], about="conditions such as 'delta <= 0.1' that every test must meet"),
+    "stop_on_breach": Field(Flag(), False, about="end the run as soon as a gate cannot be met any more"),
     "output": Field(OUTPUT, "runs/", about="folder or URL under which the run folder is made"),
-    "cluster": Field(CLUSTER, CLUSTER.check({}, "cluster")),
+    "cluster": Field(cluster_spec.CLUSTER, cluster_spec.DEFAULT),
     "seed": Field(Integer(0), 0),
 }
+
+
+def references(value: Any) -> list[str]:
+    """The names that a document refers to as ${NAME}, in alphabetical order."""
+    if isinstance(value, Mapping | list):
+        items = value.values() if isinstance(value, Mapping) else value
+        return sorted({name for item in items for name in references(item)})
+    return sorted(set(re.findall(r"\$\{(\w+)\}", value))) if isinstance(value, str) else []
 
 
 @dataclass(frozen=True)
@@ -101,13 +103,14 @@ class Config:
     tests: Sequence[Mapping[str, Any]]
     measures: Sequence[Any]
     gates: Sequence[str]
+    stop_on_breach: bool
     output: Location
     cluster: Mapping[str, Any]
     seed: int
 
 
-def read(path: str, overrides: Sequence[str] = ()) -> Config:
-    """Load a config file and apply `dotted.key=value` overrides."""
+def read(path: str, overrides: Sequence[str] = (), *, needs_schema: bool = True) -> Config:
+    """Load a config file and apply `dotted.key=value` overrides; without a schema only its data can be looked at."""
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -120,29 +123,19 @@ def read(path: str, overrides: Sequence[str] = ()) -> Config:
     for override in overrides:
         _apply(raw, override)
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "audit"
-    return check(raw, folder=str(Path(path).resolve().parent), default_name=stem)
+    return check(raw, folder=str(Path(path).resolve().parent), default_name=stem, needs_schema=needs_schema)
 
 
-def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit") -> Config:
+def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit", *, needs_schema: bool = True) -> Config:
     """Check a config document; the parameters of its tests are checked when they are expanded."""
     if "version" not in raw:
         raise InputError("version is missing; expected version: 1")
     _refuse_references(raw)
-    checked = Record(TOP).check(raw, "")
+    checked = Record(TOP if needs_schema else TOP | {"schema": Field(SCHEMA, None)}).check(raw, "")
     if checked["data"]["limit"] is not None and checked["data"]["sample"] is not None:
         raise InputError("data: limit and sample exclude each other; got both")
-    sensitive = checked["schema"]["sensitive"]
-    if isinstance(sensitive, str):
-        sensitive = {"name": sensitive, "hierarchy": None, "order": None}
-    quasi = checked["schema"]["quasi_identifiers"]
-    if sensitive["name"] in quasi:
-        raise InputError(f"schema.sensitive {sensitive['name']!r} is also among the quasi_identifiers")
-    for name, attribute in quasi.items():
-        if attribute["kind"] == "numeric" and attribute["hierarchy"] is not None:
-            raise InputError(f"schema.quasi_identifiers.{name}: a numeric attribute takes no hierarchy")
-    cluster = checked["cluster"]
-    if (cluster["kind"] == "address") != (cluster["address"] is not None):
-        raise InputError("cluster.address goes with kind: address, and only with it")
+    schema = {} if checked["schema"] is None else _schema(checked["schema"])
+    cluster = _placed(checked["cluster"], folder)
     output = checked["output"]
     location = Location(output, {}) if isinstance(output, str) else Location(output["url"], output["storage_options"])
     return Config(
@@ -150,14 +143,28 @@ def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit") -> C
         name=checked["name"] or default_name,
         folder=folder,
         data=checked["data"],
-        schema={"quasi_identifiers": quasi, "sensitive": sensitive},
+        schema=schema,
         tests=checked["tests"],
         measures=checked["measures"],
         gates=checked["gates"],
+        stop_on_breach=checked["stop_on_breach"],
         output=location,
         cluster=cluster,
         seed=checked["seed"],
     )
+
+
+def _schema(checked: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the sensitive attribute out, and refuse what no column can be."""
+    sensitive, quasi = checked["sensitive"], checked["quasi_identifiers"]
+    if isinstance(sensitive, str):
+        sensitive = {"name": sensitive, "hierarchy": None, "order": None}
+    if sensitive["name"] in quasi:
+        raise InputError(f"schema.sensitive {sensitive['name']!r} is also among the quasi_identifiers")
+    for name, attribute in quasi.items():
+        if attribute["kind"] == "numeric" and attribute["hierarchy"] is not None:
+            raise InputError(f"schema.quasi_identifiers.{name}: a numeric attribute takes no hierarchy")
+    return {"quasi_identifiers": quasi, "sensitive": sensitive}
 
 
 def _parsed(text: str, where: str) -> Any:
@@ -191,6 +198,19 @@ def _strict_loader() -> Any:
     # YAML 1.1 reads 1e-3 as text; people mean the number
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789"))
     return Loader
+
+
+def _placed(cluster: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Hold the keys of a cluster against each other; certificate files are relative to the config, as all inputs are."""
+    if (cluster["kind"] == "address") != (cluster["address"] is not None):
+        raise InputError("cluster.address goes with kind: address, and only with it")
+    adaptive = cluster["kubernetes"]["adaptive"]
+    if adaptive is not None and adaptive["minimum"] > adaptive["maximum"]:
+        limits = f"{adaptive['minimum']} and {adaptive['maximum']}"
+        raise InputError(f"cluster.kubernetes.adaptive: minimum must be at most maximum; got {limits}")
+    if cluster["tls"] is None:
+        return dict(cluster)
+    return {**cluster, "tls": {name: str(Path(folder) / Path(file).expanduser()) for name, file in cluster["tls"].items()}}
 
 
 def _measure(value: Any, known: dict[int, int], path: str) -> int:

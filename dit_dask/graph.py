@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from dit_dask import seeds
-from dit_dask.engines import ENGINES, Influence, NoisyCounts, exact
+from dit_dask.engines import ENGINES, Influence, NoisyCounts, Procedure, exact
+from dit_dask.engines.foresight import foreseen
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.noisy_counts.procedure import shown_loss
 from dit_dask.errors import DitError, RunError
@@ -20,6 +20,7 @@ from dit_dask.parts import PartFile, part_name, read_part, write_part
 from dit_dask.plan import TestPlan, first_rows
 from dit_dask.progress import Counting, Observer
 from dit_dask.sanitizers.claims import Recheck, recheck
+from dit_dask.sanitizers.oracles.examination import Examined, examine
 from dit_dask.store import Folder
 from dit_dask.summary import Distribution, describe, merge, points
 from dit_dask.sweep import Test
@@ -60,10 +61,11 @@ class Ledger:
         self.written: dict[int, PartFile] = {}
         self.seconds = 0.0
         self.notes: set[str] = set()
+        self.failures: dict[int, str] = {}
         rows = test.rows
         self.first = first_rows(test)
         self._record = rows.index[test.audited]
-        self._multiplicity = rows.table.weights[self._record]
+        self._multiplicity = rows.multiplicity[test.audited]
         part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
         self._owner = part[self.first]
         self._owned = self._record[self.first]
@@ -87,6 +89,8 @@ class Ledger:
 
     def learn(self, records: "NDArray[np.int64]", influence: Influence) -> list[int]:
         """Take in the values of records; return the parts that wait for nothing more."""
+        self.notes.update(influence.notes)
+        self.failures.update(influence.failures)
         new = np.flatnonzero(~self._known[records])
         self._distance[records] = influence.distance
         self._predicted[0, records] = influence.predicted
@@ -111,6 +115,10 @@ class Ledger:
         """The estimates of records, by name."""
         return {name: values[records] for name, values in self._estimates.items()}
 
+    def row_estimates(self) -> dict[str, "NDArray[np.float64]"]:
+        """The estimates of every audited row, by name."""
+        return self.estimates(self._record)
+
     def restore(self, folder: Folder, present: set[str]) -> None:
         """Take over the parts that an earlier session finished."""
         names = {part: part_name(self.test.id, part) for part in range(self.plan.parts)}
@@ -119,19 +127,44 @@ class Ledger:
             read = pool.map(lambda part: read_part(folder, names[part], self.test.audited[self.rows_of(part)]), kept)
             for part, found in zip(kept, read, strict=True):
                 if found is not None:
-                    self.written[part] = found[0]
-                    self.learn(self._record[self.rows_of(part)], found[1])
+                    self._take_over(part, *found)
 
-    def chunks(self) -> list["NDArray[np.int64]"]:
-        """Cut the unknown records as the engine likes, else by the part in which they first appear."""
-        unknown = ~self._known[self._owned]
+    def _take_over(self, part: int, file: PartFile, influence: Influence) -> None:
+        """Learn what a part says; one with skipped records is not done: they get another chance."""
+        records, tested = self._record[self.rows_of(part)], ~np.isnan(influence.distance)
+        if tested.all():
+            self.written[part] = file
+        self.learn(records[tested], influence if tested.all() else _only(influence, tested))
+
+    def chunks(self, sharing: "Sequence[Ledger]" = ()) -> list["NDArray[np.int64]"]:
+        """Cut the records unknown to this test, or to those that share its releases.
+
+        As the engine likes; those at risk first where that is known; else by the part in which they first appear.
+        """
+        unknown = np.logical_or.reduce([~ledger._known[self._owned] for ledger in (self, *sharing)])
         records, owner = self._owned[unknown], self._owner[unknown]  # owner ascends with the rows
         if not len(records):
             return []
+        if self.test.foreseen is not None:
+            records = records[np.argsort(-self.test.foreseen[records], kind="stable")]
+            return np.array_split(records, min(self.plan.tasks, len(records)))
         engine = ENGINES[self.test.engine]
         if engine.chunks is not None:
             return engine.chunks(self.test.rows.table, records, self.test.procedure, self.plan.tasks)
         return np.split(records, np.flatnonzero(np.diff(owner)) + 1)
+
+    @property
+    def skipped(self) -> "NDArray[np.int64]":
+        """The positions of the audited rows that could not be tested."""
+        return self.test.audited[np.isin(self._record, list(self.failures))]
+
+    def at_least(self) -> dict[str, Any]:
+        """The statistics if everything unknown were zero: what the final ones cannot fall below, but for the deviation."""
+        known = self._known[self._record]
+        distance = np.where(known, np.nan_to_num(self._distance[self._record], posinf=np.inf), 0.0)
+        before, after = self._predicted[:, self._record]
+        changed = int((known & (before != after)).sum())
+        return {"test": self.test.id, **describe(Distribution.of(distance, self.first, changed))}
 
     def ready(self) -> list[int]:
         """The parts that could be written and are not."""
@@ -146,6 +179,12 @@ class Ledger:
             self._distance[record], self._predicted[0, record], self._predicted[1, record], estimates=estimates
         )
         return part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence
+
+
+def _only(influence: Influence, chosen: "NDArray[np.bool_]") -> Influence:
+    estimates = {name: values[chosen] for name, values in influence.estimates.items()}
+    sides = influence.predicted[chosen], influence.predicted_without[chosen]
+    return Influence(influence.distance[chosen], *sides, influence.notes, estimates)
 
 
 @dataclass(frozen=True)
@@ -223,25 +262,28 @@ class Session:
         """Compute and write until nothing is missing."""
         from distributed import as_completed
 
-        tasks: dict[Future, tuple[str, int, Any]] = {}
+        tasks: dict[Future, tuple[str, tuple[int, ...], Any]] = {}
+        for group in sharing(self.ledgers):
+            tasks |= self._compute(group)
         for test, ledger in enumerate(self.ledgers):
-            tasks |= self._compute(test, ledger) | self._write(test, ledger.ready())
+            tasks |= self._write(test, ledger.ready())
         following = as_completed(list(tasks), raise_errors=False)
         try:
             for future in self._followed(following):
-                kind, test, what = tasks.pop(future)
-                ledger = self.ledgers[test]
-                result = _result(future, f"{ledger.test.id}: {kind} of {_label(kind, what)}")
+                kind, group, what = tasks.pop(future)
+                result = result_of(future, f"{self.ledgers[group[0]].test.id}: {kind} of {_label(kind, what)}")
                 if kind == "write":
-                    ledger.written[what] = result
+                    self.ledgers[group[0]].written[what] = result
                     continue
-                influence, seconds = result
-                ledger.seconds += seconds
-                ledger.notes.update(influence.notes)
-                more = self._write(test, ledger.learn(what, influence))
-                tasks |= more
-                following.update(list(more))
-                watcher.advance(len(what))
+                influences, seconds = result
+                for test, influence in zip(group, influences, strict=True):
+                    ledger = self.ledgers[test]
+                    before = ledger.done
+                    more = self._write(test, ledger.learn(what, influence))
+                    ledger.seconds += seconds / len(group)
+                    tasks |= more
+                    following.update(list(more))
+                    watcher.advance(ledger.done - before)
                 checkpoint()
         finally:
             self.client.cancel(list(tasks))
@@ -284,22 +326,29 @@ class Session:
             if self.watchdog.is_hungry:
                 raise self.watchdog.stalled(self._waiting([key for held in before.values() for key in held]))
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any, key: str, **more: Any) -> "Future":
-        return self.client.submit(function, *arguments, key=f"{key}-{self.name}", retries=RETRIES, pure=False, **more)
+    def _submit(
+        self, function: Callable[..., Any], *arguments: Any, key: str, retries: int = RETRIES, priority: int = 0
+    ) -> "Future":
+        return self.client.submit(
+            function, *arguments, key=f"{key}-{self.name}", retries=retries, priority=priority, pure=False
+        )
 
-    def _compute(self, test: int, ledger: Ledger) -> "dict[Future, tuple[str, int, Any]]":
+    def _compute(self, group: tuple[int, ...]) -> "dict[Future, tuple[str, tuple[int, ...], Any]]":
+        first, *others = (self.ledgers[test] for test in group)
+        retries = RETRIES if first.test.oracle is None else 0  # a black box has a policy of its own
         tasks = {}
-        for number, records in enumerate(ledger.chunks()):
-            future = self._submit(influence_of, self.shared, test, records, key=f"influence-{ledger.test.id}-{number:05d}")
-            tasks[future] = ("influence", test, records)
+        for number, records in enumerate(first.chunks(others)):
+            key = f"influence-{first.test.id}-{number:05d}"
+            future = self._submit(influence_of, self.shared, group, records, key=key, retries=retries)
+            tasks[future] = ("influence", group, records)
         return tasks
 
-    def _write(self, test: int, parts: Sequence[int]) -> "dict[Future, tuple[str, int, Any]]":
-        tasks = {}
+    def _write(self, test: int, parts: Sequence[int]) -> "dict[Future, tuple[str, tuple[int, ...], Any]]":
+        tasks: dict[Future, tuple[str, tuple[int, ...], Any]] = {}
         for part in parts:
             name, *arrays = self.ledgers[test].part(part)
             key = f"write-{self.ledgers[test].test.id}-{part:05d}"
-            tasks[self._submit(write_part, self.folder, name, *arrays, key=key, priority=10)] = ("write", test, part)
+            tasks[self._submit(write_part, self.folder, name, *arrays, key=key, priority=10)] = ("write", (test,), part)
         return tasks
 
     def reduce(self) -> list[Outcome]:
@@ -308,8 +357,8 @@ class Session:
         self._wait([future for pair in ends for future in pair])
         outcomes = []
         for ledger, (described, release) in zip(self.ledgers, ends, strict=True):
-            statistics, shape = _result(described, f"{ledger.test.id}: summary")
-            outcomes.append(Outcome(statistics, shape, *_result(release, f"{ledger.test.id}: release")))
+            statistics, shape = result_of(described, f"{ledger.test.id}: summary")
+            outcomes.append(Outcome(statistics, shape, *result_of(release, f"{ledger.test.id}: release")))
         return outcomes
 
     def _rechecked(self, test: int) -> "Future":
@@ -329,11 +378,22 @@ class Session:
         return self._submit(finish, level[0], key=f"finish-{identity}")
 
 
+def sharing(ledgers: Sequence[Ledger]) -> list[tuple[int, ...]]:
+    """Group the tests whose adversaries can learn from the same releases of a black box; every other test is alone."""
+    groups: dict[Any, list[int]] = {}
+    for place, ledger in enumerate(ledgers):
+        test = ledger.test
+        alone = test.oracle is None
+        key: Any = place if alone else (id(test.oracle), test.engine, test.parameters.get("repeats"), test.audited.tobytes())
+        groups.setdefault(key, []).append(place)
+    return [tuple(group) for group in groups.values()]
+
+
 def _label(kind: str, what: Any) -> str:
     return f"part {what}" if kind == "write" else f"{len(what)} records"
 
 
-def _result(future: "Future", what: str) -> Any:
+def result_of(future: "Future", what: str) -> Any:
     """Return a future's result, or one clear line about why there is none."""
     from distributed import KilledWorker
 
@@ -350,17 +410,46 @@ def _result(future: "Future", what: str) -> Any:
     raise RunError(f"{what}: {type(error).__name__}: {lines[0][:200]}") from error
 
 
-def influence_of(study: Study, test: int, records: "NDArray[np.int64]") -> tuple[Influence, float]:
-    """On a worker: test some records; also return the engine seconds."""
-    chosen = study.tests[test]
-    engine, table = ENGINES[chosen.engine].influence, chosen.rows.table
-    if test not in study.warm:
+def influence_of(study: Study, group: tuple[int, ...], records: "NDArray[np.int64]") -> tuple[list[Influence], float]:
+    """On a worker: test some records, for every test of a group; also return the engine seconds."""
+    tests = [study.tests[test] for test in group]
+    chosen, engine = tests[0], ENGINES[tests[0].engine]
+    table = chosen.rows.table
+    if group[0] not in study.warm and chosen.oracle is None:
         with suppress(Exception):  # an adversary may rightly refuse so few records; what counts is what has been loaded
-            engine(table.first(WARM_RECORDS), np.arange(1), chosen.procedure)
-        study.warm.add(test)
+            engine.influence(table.first(WARM_RECORDS), np.arange(1), chosen.procedure)
+        study.warm.add(group[0])
     start = time.perf_counter()
-    influence = engine(table, records, chosen.procedure)
-    return influence, time.perf_counter() - start
+    if len(tests) > 1 and engine.together is not None:
+        found = engine.together(table, records, [test.procedure for test in tests])
+    else:
+        found = [engine.influence(table, records, chosen.procedure)]
+    return found, time.perf_counter() - start
+
+
+def examine_of(test: Test) -> tuple[Examined, "NDArray[np.float64]"]:
+    """On a worker: ask a black box for the whole table; also return what that lets foresee of each record."""
+    oracle, procedure = test.oracle, test.procedure
+    if oracle is None or not isinstance(procedure, Procedure):
+        raise TypeError("only black boxes are examined")
+    found, table = examine(oracle, test.rows.table, procedure.rng), test.rows.table
+    return found, foreseen(table, procedure.full(table), procedure)
+
+
+def examined(client: "Client", test: Test) -> tuple[Examined, "NDArray[np.float64]"]:
+    """Have a worker examine the black box of a test."""
+    future = client.submit(examine_of, client.scatter(test, hash=False), key=f"examine-{uuid4().hex[:8]}", pure=False)
+    client.wait_for_workers(1, timeout=RESTART_SECONDS)
+    wait_for(future)
+    found: tuple[Examined, NDArray[np.float64]] = result_of(future, f"{test.id}: first calls")
+    return found
+
+
+def wait_for(future: "Future") -> None:
+    """Wait without raising."""
+    from distributed import wait
+
+    wait([future])
 
 
 def recheck_of(study: Study, test: int) -> tuple[Recheck, PrivacyLoss | None]:
@@ -370,8 +459,7 @@ def recheck_of(study: Study, test: int) -> tuple[Recheck, PrivacyLoss | None]:
         loss = shown_loss(table, procedure)
         holds = None if loss is None else not loss.contradicts(procedure.protection.epsilon or 0.0)
         return Recheck(None, None, holds, 0, 0), loss
-    release = procedure.sanitizer.release(table, seeds.stream(procedure.seed, procedure.name, "full"))
-    return recheck(release, procedure.sanitizer.claim), None
+    return recheck(procedure.full(table), procedure.sanitizer.claim), None
 
 
 def distribution_of(folder: Folder, name: str, record: "NDArray[np.int64]", first: "NDArray[np.bool_]") -> Distribution:

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,33 +13,53 @@ from dit_dask import datasets, seeds
 from dit_dask.config import Config, Location
 from dit_dask.errors import InputError, unknown
 from dit_dask.hierarchy import Hierarchy, flat, missing_leaf, parse
-from dit_dask.schema import Attribute, Schema, Secret
-from dit_dask.source import EMBEDDED, file_name, read_text, source_files
+from dit_dask.schema import SHOWN_FROM, Attribute, Schema, Secret
+from dit_dask.source import EMBEDDED, file_name, read_text, source_files, table_files
 from dit_dask.store import public_url, reading, reason
 from dit_dask.table import Rows, collapse
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN_FROM = 10  # a value that fewer rows share is not shown: it could identify someone
 LONGEST_INTEGER = 1000
 INTEGER = r"\s*[+-]?\d+\s*"
 DECIMAL = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 
 
-def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
-    """Load the table that a config describes, or the given frame in its place."""
+def load(config: Config, frame: "pd.DataFrame | None" = None, others: Sequence[str] | None = None) -> Rows:
+    """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells."""
+    rows, read, used = _loaded(config, others or [], frame)
+    return rows if others is None else replace(rows, frame=_cells(read.iloc[used], rows))
+
+
+def load_with(
+    config: Config, more: Sequence[str] | None, frame: "pd.DataFrame | None" = None, others: Sequence[str] | None = None
+) -> tuple[Rows, "pd.DataFrame"]:
+    """Load the table; also return its used rows as read, with more columns of the source (None: all of them).
+
+    Only the schema's columns decide which rows are used; a missing cell of another column is None or NaN.
+    """
+    rows, read, used = _loaded(config, None if more is None else [*more, *(others or ())], frame)
+    kept = rows if others is None else replace(rows, frame=_cells(read.iloc[used], rows))
+    return kept, _blanked(read.iloc[used], config.data["missing"])
+
+
+def _loaded(
+    config: Config, more: Sequence[str] | None, frame: "pd.DataFrame | None"
+) -> tuple[Rows, "pd.DataFrame", NDArray[np.int64]]:
     quasi = config.schema["quasi_identifiers"]
     secret_name = config.schema["sensitive"]["name"]
     columns = [*quasi, secret_name]
+    wanted = None if more is None else list(dict.fromkeys([*columns, *more]))
     files: tuple[str, ...] = ()
     if frame is None:
-        frame, files = read_frame(config, columns)
+        frame, files = read_frame(config, wanted)
     frame = frame.rename(columns=str)
-    _check_names(list(frame.columns), columns, "data")
+    wanted = list(frame.columns) if wanted is None else wanted
+    _check_names(list(frame.columns), list(dict.fromkeys([*columns, *wanted])), "data")
     for column in config.data["missing"] if isinstance(config.data["missing"], Mapping) else ():
-        if column not in columns:
-            raise unknown("data.missing: column", column, columns)
+        if column not in wanted:
+            raise unknown("data.missing: column", column, wanted)
     if not len(frame):
         raise InputError(f"data: {_source(config)} has no rows")
     incomplete = _missing(frame, columns, config.data["missing"])
@@ -54,49 +75,109 @@ def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
         attributes.append(attribute)
     secret, secret_codes = _secret(frame[secret_name].iloc[used], config)
     table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
-    return Rows(table, index, read=len(frame), dropped=int(incomplete.sum()), files=files)
+    dropped = int(incomplete.sum())
+    return Rows(table, index, len(frame), dropped, table.weights[index], files), frame[wanted], used
 
 
-def read_frame(config: Config, columns: Sequence[str]) -> "tuple[pd.DataFrame, tuple[str, ...]]":
-    """Read the used columns of every file of the source, in order; also return the URLs that were read."""
+def _cells(frame: "pd.DataFrame", rows: Rows) -> "pd.DataFrame":
+    """The cells as a sanitizer expects them: as they were read, but numbers where text holds numbers."""
+    cells = frame.reset_index(drop=True)
+    codes = rows.table.codes[rows.index]
+    for attribute, code in zip(rows.table.schema.quasi_identifiers, codes.T, strict=True):
+        first = cells[attribute.name].iloc[0]
+        if attribute.kind == "numeric" and isinstance(first, str) and re.fullmatch(DECIMAL, first):
+            cells[attribute.name] = np.array(attribute.levels)[code]
+    return cells
+
+
+def _blanked(frame: "pd.DataFrame", marks: Any) -> "pd.DataFrame":
+    """Put None, or NaN in a column of numbers, where a mark stands; number the rows."""
+    frame = frame.reset_index(drop=True)
+    for column in frame.columns:
+        gone = _missing(frame, [column], marks)
+        if gone.any():
+            cells = frame[column] if frame[column].dtype.kind not in "iub" else frame[column].astype(object)
+            frame[column] = cells.mask(gone, None)
+    return frame
+
+
+def load_columns(config: Config, named: Sequence[str]) -> "pd.DataFrame":
+    """Load every column of the source, those named among them; rows need not be complete, limit and sample choose of all."""
+    frame = read_frame(config, None)[0].rename(columns=str)
+    _check_names(list(frame.columns), [*frame.columns, *named], "data")
+    if not len(frame):
+        raise InputError(f"data: {_source(config)} has no rows")
+    return _blanked(frame.iloc[_used_rows(np.arange(len(frame)), config)], config.data["missing"])
+
+
+def read_table(
+    source: str, options: Mapping[str, Any], columns: Sequence[str] | None, config: Config, where: str
+) -> "pd.DataFrame":
+    """Read another table that the config names, with the same marks of missing cells; no columns: all of them."""
+    frame, _ = _read_source(source, options, columns, config, where)
+    if not len(frame):
+        raise InputError(f"{where}: {public_url(source)} has no rows")
+    return _blanked(frame.rename(columns=str), config.data["missing"])
+
+
+def read_frame(config: Config, columns: Sequence[str] | None) -> "tuple[pd.DataFrame, tuple[str, ...]]":
+    """Read the used columns of every file of the source, in order (no columns: all); also return the URLs that were read."""
+    source = config.data["source"]
+    if source == EMBEDDED:
+        return datasets.census(), (EMBEDDED,)
+    return _joined(*source_files(config), columns, "data.source")
+
+
+def _read_source(
+    source: str, options: Mapping[str, Any], columns: Sequence[str] | None, config: Config, where: str
+) -> "tuple[pd.DataFrame, tuple[str, ...]]":
+    if source == EMBEDDED:
+        return datasets.census(), (EMBEDDED,)
+    return _joined(*table_files(source, options, config, where), columns, where)
+
+
+def _joined(
+    location: Location, fs: Any, paths: Sequence[str], columns: Sequence[str] | None, where: str
+) -> "tuple[pd.DataFrame, tuple[str, ...]]":
     import pandas as pd
 
-    if config.data["source"] == EMBEDDED:
-        return datasets.census(), (EMBEDDED,)
-    location, fs, paths = source_files(config)
     names = tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
-    frames = [_read_file(fs, path, columns, location) for path in paths]
+    frames = [_read_file(fs, path, columns, (location, where)) for path in paths]
     if len(frames) == 1:
         return frames[0], names
-    for column in columns:
+    shared = list(frames[0].columns)
+    for frame in frames[1:]:
+        _check_names(list(frame.columns), shared, where)
+    frames = [frame[shared] for frame in frames]
+    for column in shared:
         kinds = {frame[column].dtype for frame in frames}
         if len(kinds) > 1:
             if not all(pd.api.types.is_integer_dtype(kind) for kind in kinds):
                 raise InputError(
-                    f"data.source: the column {column!r} is {' and '.join(sorted(map(str, kinds)))} in different files"
+                    f"{where}: the column {column!r} is {' and '.join(sorted(map(str, kinds)))} in different files"
                 )
             frames = [frame.astype({column: object}) for frame in frames]  # exact, whatever their widths
     return pd.concat(frames, ignore_index=True), names
 
 
-def _read_file(fs: Any, path: str, columns: Sequence[str], location: Location) -> "pd.DataFrame":
+def _read_file(fs: Any, path: str, columns: Sequence[str] | None, origin: tuple[Location, str]) -> "pd.DataFrame":
     """Read one file; text stays text, so that nothing is guessed from it."""
-    name = file_name(path)
+    name, (location, where) = file_name(path), origin
 
     def content() -> "pd.DataFrame":
         with fs.open(path, "rb", compression="gzip" if name.endswith(".gz") else None) as file:
             read = _read_parquet if name.endswith(".parquet") else _read_csv
-            return read(file, columns, name)
+            return read(file, columns, f"{where}: {name}")
 
     try:
         return reading(content)
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"data.source: cannot read {name}: {reason(error, location)}") from error
+        raise InputError(f"{where}: cannot read {name}: {reason(error, location)}") from error
 
 
-def _read_csv(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
+def _read_csv(file: Any, columns: Sequence[str] | None, where: str) -> "pd.DataFrame":
     import csv
     import io
 
@@ -104,8 +185,9 @@ def _read_csv(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
 
     header = next(csv.reader(io.StringIO(file.readline().decode("utf-8-sig"))), None)
     if not header:
-        raise InputError(f"data.source: {name} is empty")
-    _check_names(header, columns, f"data.source: {name}")
+        raise InputError(f"{where} is empty")
+    columns = header if columns is None else columns
+    _check_names(header, columns, where)
     file.seek(0)
     uneven: list[Any] = []
 
@@ -123,18 +205,17 @@ def _read_csv(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
     )
     if uneven:
         row = uneven[0]
-        raise InputError(
-            f"data.source: {name}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns}"
-        )
+        raise InputError(f"{where}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns}")
     frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
-def _read_parquet(file: Any, columns: Sequence[str], name: str) -> "pd.DataFrame":
+def _read_parquet(file: Any, columns: Sequence[str] | None, where: str) -> "pd.DataFrame":
     import pyarrow.parquet as pq
 
     content = pq.ParquetFile(file)
-    _check_names(content.schema_arrow.names, columns, f"data.source: {name}")
+    columns = content.schema_arrow.names if columns is None else columns
+    _check_names(content.schema_arrow.names, columns, where)
     # integer_object_nulls: a null must not turn large integers into floats
     frame: pd.DataFrame = content.read(columns=list(columns)).to_pandas(integer_object_nulls=True, date_as_object=True)
     return frame
@@ -209,9 +290,12 @@ def _numeric(name: str, column: "pd.Series[Any]") -> tuple[Attribute, NDArray[np
         raise InputError(f"column {name!r} must be numeric; got booleans (use kind: categorical)")
     factors, distinct = pd.factorize(column)
     numbers = _numbers(name, distinct, np.bincount(factors), factors)
+    unit = None
+    if numbers.dtype.kind == "M":
+        unit, numbers = np.datetime_data(numbers.dtype)[0], numbers.view(np.int64)
     levels, inverse = np.unique(numbers, return_inverse=True)
     values = levels if levels.dtype == np.float64 else _offsets(levels)
-    attribute = Attribute(name, "numeric", tuple(levels.tolist()), values)
+    attribute = Attribute(name, "numeric", tuple(levels.tolist()), values, unit=unit)
     return attribute, inverse.astype(np.int32)[factors]
 
 
@@ -251,7 +335,7 @@ def _stamps(cells: "pd.Series[Any]") -> NDArray[Any]:
         times = times.dt.as_unit("ns")
     except pd.errors.OutOfBoundsDatetime:  # 9999-12-31 and the like
         times = times.dt.as_unit("us")
-    stamps: NDArray[Any] = times.astype("int64").to_numpy()
+    stamps: NDArray[Any] = times.astype("int64").to_numpy().view(f"datetime64[{times.dt.unit}]")
     return stamps
 
 

@@ -43,15 +43,74 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
-    """Classes that publish the code ranges low[c, d]..high[c, d] and hold counts[c, secret] records."""
+class Ranges:
+    """Published values that are ranges of codes: low[c, d]..high[c, d]."""
 
-    schema: Schema
     low: "NDArray[np.int32]"
     high: "NDArray[np.int32]"
+
+    def covers(self, target: "NDArray[np.int32]") -> "NDArray[np.bool_]":
+        """Return (classes, d)."""
+        return (self.low <= target) & (target <= self.high)
+
+    def coverage(self, attribute: int, levels: int) -> tuple["NDArray[np.int64]", "NDArray[np.bool_]"]:
+        """Return which distinct value of an attribute each class publishes, and (values, levels) what those cover."""
+        ends, value = np.unique(np.column_stack([self.low[:, attribute], self.high[:, attribute]]), axis=0, return_inverse=True)
+        code = np.arange(levels)
+        return value.ravel(), (ends[:, :1] <= code) & (code <= ends[:, 1:])
+
+    def keys(self) -> "NDArray[np.int32]":
+        """Return (classes, …): equal rows publish the same values."""
+        return np.concatenate([self.low, self.high], axis=1)
+
+    def only(self, kept: "NDArray[np.bool_]") -> "Ranges":
+        """The values of some classes."""
+        return Ranges(self.low[kept], self.high[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Published values that are any sets of codes: class c has row value[c, d] of sets[d][values, levels]; rows differ."""
+
+    value: "NDArray[np.int32]"
+    sets: tuple["NDArray[np.bool_]", ...]
+
+    def covers(self, target: "NDArray[np.int32]") -> "NDArray[np.bool_]":
+        """Return (classes, d)."""
+        columns = zip(self.sets, target, self.value.T, strict=True)
+        return np.column_stack([sets[:, code][value] for sets, code, value in columns])
+
+    def coverage(self, attribute: int, _levels: int) -> tuple["NDArray[np.int64]", "NDArray[np.bool_]"]:
+        """Return which distinct value of an attribute each class publishes, and (values, levels) what those cover."""
+        return self.value[:, attribute].astype(np.int64), self.sets[attribute]
+
+    def keys(self) -> "NDArray[np.int32]":
+        """Return (classes, d): equal rows publish the same values."""
+        return self.value
+
+    def only(self, kept: "NDArray[np.bool_]") -> "Sets":
+        """The values of some classes."""
+        return Sets(self.value[kept], self.sets)
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Classes with the values they publish, holding counts[c, secret] records."""
+
+    schema: Schema
+    published: Ranges | Sets
     counts: "NDArray[np.int64]"
     tree: Tree | None = None
 
     def covers(self, target: "NDArray[np.int32]") -> "NDArray[np.bool_]":
         """Return (classes, d): where the published value covers the target's value."""
-        return (self.low <= target) & (target <= self.high)
+        return self.published.covers(target)
+
+    def without_row(self, place: int, secret: int) -> "Release":
+        """Take one row with this secret out of a class; a class that is empty then is gone, and so is the tree."""
+        counts = self.counts.copy()
+        counts[place, secret] -= 1
+        if counts[place].any():
+            return Release(self.schema, self.published, counts)
+        kept = np.arange(len(counts)) != place
+        return Release(self.schema, self.published.only(kept), counts[kept])

@@ -1,12 +1,16 @@
 """report.html: one file that a data protection officer can read, with no network and no record's values."""
 
 import io
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from dit_dask import figure
+from dit_dask.errors import InputError
 from dit_dask.gates import Verdict
+from dit_dask.measures import MEASURES, kind_of
+from dit_dask.measures.kind import Entries, Section, plainly
 from dit_dask.store import Folder
 
 MOST_CURVES = 16
@@ -15,7 +19,8 @@ Summary = Sequence[Mapping[str, Any]]
 
 def write(folder: Folder, document: Mapping[str, Any], summary: Summary, verdicts: Sequence[Verdict]) -> None:
     """(Re)write the report of a run whose summary and distributions are there."""
-    folder.write("report.html", render(document, summary, verdicts, read_curves(folder)).encode())
+    text = render(document, summary, verdicts, read_curves(folder), read_measures(folder))
+    folder.write("report.html", text.encode())
 
 
 def read_curves(folder: Folder) -> dict[str, figure.Curve]:
@@ -32,8 +37,21 @@ def read_curves(folder: Folder) -> dict[str, figure.Curve]:
     }
 
 
+def read_measures(folder: Folder) -> list[dict[str, Any]]:
+    """Read the objects of measures.json."""
+    try:
+        entries: list[dict[str, Any]] = json.loads(folder.read("measures.json") or b"")
+    except ValueError as error:
+        raise InputError(f"{folder.url}: measures.json cannot be read; run it again to mend it") from error
+    return entries
+
+
 def render(
-    document: Mapping[str, Any], summary: Summary, verdicts: Sequence[Verdict], curves: Mapping[str, figure.Curve]
+    document: Mapping[str, Any],
+    summary: Summary,
+    verdicts: Sequence[Verdict],
+    curves: Mapping[str, figure.Curve],
+    measures: Entries = (),
 ) -> str:
     """Fill the template; every value is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -48,10 +66,20 @@ def render(
         summary=summary,
         verdicts=[asdict(verdict) for verdict in verdicts],
         breached=[verdict for verdict in verdicts if not verdict.passed],
-        worst=max(summary, key=lambda test: float(test["delta"])),
+        worst=max(summary, key=lambda test: float(test["delta"]), default=None),
+        sections=sections(measures),
         drawing=figure.cumulative(shown).svg if shown else "",
         hidden=len(curves) - len(shown),
     )
+
+
+def sections(measures: Entries) -> list[Section]:
+    """Let every measure present what it found; one whose package is gone is shown plainly."""
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in measures:
+        by_name.setdefault(entry["measure"], []).append(entry)
+    presented = (kind_of(name).present if name in MEASURES else plainly for name in by_name)
+    return [section for present, entries in zip(presented, by_name.values(), strict=True) for section in present(entries)]
 
 
 def number(value: Any) -> str:
@@ -99,6 +127,12 @@ def claim(test: Mapping[str, Any]) -> str:
 def text_table(summary: Summary) -> str:
     """Lay the summary out for a terminal or a log."""
     return columns([list(TABLE), *([cell(test) for cell in TABLE.values()] for test in summary)])
+
+
+def measures_text(measures: Entries) -> str:
+    """Lay the measures out for a terminal or a log."""
+    blocks = [[section.header, *section.rows] for section in sections(measures) if not section.detail]
+    return "\n\n".join(columns([[number(cell) for cell in row] for row in block]) for block in blocks)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:

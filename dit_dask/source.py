@@ -32,6 +32,11 @@ def source_files(config: Config) -> tuple[Location, Any, list[str]]:
     return _files(_input(target, config, options), target)
 
 
+def table_files(source: str, options: Mapping[str, Any], config: Config, where: str) -> tuple[Location, Any, list[str]]:
+    """Find the files of another table that the config names."""
+    return _files(_input(source, config, options), source, where)
+
+
 def _pointed(text: str, pointer: str) -> str:
     """Resolve what a pointer says: a name beside or below the pointer, as plain text or as {"source": name}."""
     import json
@@ -61,8 +66,8 @@ def _input(path: str, config: Config, options: Mapping[str, Any] | None = None) 
     return Location(url, options or {})
 
 
-def _files(location: Location, source: str) -> tuple[Location, Any, list[str]]:
-    fs, path = filesystem(location, "data")
+def _files(location: Location, source: str, where: str = "data.source") -> tuple[Location, Any, list[str]]:
+    fs, path = filesystem(location, where.removesuffix(".source"))
     shown = public_url(source)
 
     def found() -> list[str]:
@@ -76,12 +81,12 @@ def _files(location: Location, source: str) -> tuple[Location, Any, list[str]]:
     try:
         paths = reading(found)
     except Exception as error:
-        raise InputError(f"data.source: cannot read {shown}: {reason(error, location)}") from error
+        raise InputError(f"{where}: cannot read {shown}: {reason(error, location)}") from error
     if not paths:
-        raise InputError(f"data.source: no file at {shown}")
+        raise InputError(f"{where}: no file at {shown}")
     for one in paths:
         if not re.search(r"\.(csv|csv\.gz|parquet)$", file_name(one)):
-            raise InputError(f"data.source must be .csv, .csv.gz or .parquet; got {file_name(one)!r}")
+            raise InputError(f"{where} must be .csv, .csv.gz or .parquet; got {file_name(one)!r}")
     return location, fs, paths
 
 

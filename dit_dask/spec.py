@@ -180,12 +180,16 @@ class Named:
 
 @dataclass(frozen=True)
 class Field:
-    """One key of a record: what it takes, its default, and whether a list of values is a sweep."""
+    """One key of a record: what it takes, its default, and whether a list of values is a sweep.
+
+    An incidental key says how, not what: it cannot change a result, so it is no part of a run's identity.
+    """
 
     spec: Spec
     default: Any = REQUIRED
     sweep: bool = False
     about: str = ""
+    incidental: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Describe the key, and the list where it may sweep."""
@@ -277,3 +281,18 @@ class Component:
             path = Text(r".+\..+", "an import path such as sklearn.tree.DecisionTreeClassifier")
             shapes += [path.schema(), Record({"name": Field(path), **self.otherwise.fields}).schema()]
         return {"anyOf": shapes}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Yes or no."""
+
+    def check(self, value: Any, where: str) -> bool:
+        """YAML reads true, yes and on as such; texts and numbers are not flags."""
+        if not isinstance(value, bool):
+            raise refuse(where, "true or false", value)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"type": "boolean"}

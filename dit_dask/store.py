@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from dit_dask.config import Location
 from dit_dask.errors import InputError, RunError
-from dit_dask.objects import Change, Objects, objects
+from dit_dask.objects import Change, Objects, objects, protocols
 from dit_dask.outage import FIRST_PATIENCE_SECONDS, error_code, is_outage, riding_out
 
 Answer = TypeVar("Answer")
@@ -62,7 +62,7 @@ def resolved(options: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def redacted(value: Any, key: str = "") -> Any:
     """Copy a config document without secrets: storage options, and credentials inside URLs."""
-    if key == "storage_options":
+    if key in ("storage_options", "env"):
         return _masked(value)
     if isinstance(value, Mapping):
         return {name: redacted(item, str(name)) for name, item in value.items()}
@@ -85,6 +85,11 @@ def public_url(url: str) -> str:
     parts = urlsplit(url)
     netloc = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, netloc, parts.path, MASK if parts.query else "", ""))
+
+
+def is_local(url: str) -> bool:
+    """Tell whether a URL is a place in this machine's own file system."""
+    return "://" not in url or urlsplit(url).scheme in ("file", "local")
 
 
 def filesystem(location: Location, where: str) -> tuple[Any, str]:
@@ -190,7 +195,9 @@ class Folder:
     def probe(self) -> None:
         """Find out, before any work, whether this folder can be written to."""
         fs, root = self._open()
-        path = f"{root}/{PROBE}"
+        path = (
+            f"{_existing(root) if 'file' in protocols(fs) else root}/{PROBE}"  # no folder is made for a run that may not start
+        )
         try:
             riding_out(lambda: objects(fs).replace(path, b""), FIRST_PATIENCE_SECONDS)
         except Exception as error:
@@ -241,18 +248,25 @@ class Folder:
             raise RunError(f"cannot list {self.url}/{below}: {reason(error, self.location)}") from error
         return {name for path in found if not (name := str(path).rstrip("/").rsplit("/", 1)[-1]).startswith(".")}
 
-    def clear(self, first: str) -> None:
-        """Remove the folder and all it holds, one file before all others."""
+    def clear(self, first: str | None = None) -> None:
+        """Remove the folder and all it holds, one file before all others if that matters."""
         fs, root = self._open()
 
         def removed() -> None:
             fs.invalidate_cache()
-            for path, recursive in ((f"{root}/{first}", False), (root, True)):
+            for path in (root,) if first is None else (f"{root}/{first}", root):
                 with suppress(FileNotFoundError):
                     if fs.exists(path):
-                        fs.rm(path, recursive=recursive)
+                        fs.rm(path, recursive=path == root)
 
         try:
             riding_out(removed)
         except Exception as error:
             raise RunError(f"output: cannot clear {self.url}: {reason(error, self.location)}") from error
+
+
+def _existing(path: str) -> str:
+    """The nearest folder above a local path, or at it, that is there."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path

@@ -24,7 +24,7 @@ class TF:
 
     def target(self, release: Release, _target: "NDArray[np.int32]") -> "NDArray[np.float64]":
         """Return (d,) ones."""
-        return np.ones(release.low.shape[1])
+        return np.ones(len(release.schema.quasi_identifiers))
 
 
 def _build(_parameters: Mapping[str, Any], _context: Context) -> TF:

@@ -46,6 +46,18 @@ class LDiversity:
 
 
 @dataclass(frozen=True)
+class AllOf:
+    """Several claims at once."""
+
+    claims: tuple[Claim, ...]
+
+    def broken(self, counts: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+        """Classes that lack any of the properties."""
+        found: NDArray[np.bool_] = np.logical_or.reduce([claim.broken(counts) for claim in self.claims])
+        return found
+
+
+@dataclass(frozen=True)
 class Recheck:
     """What a release publishes, counted anew."""
 
@@ -58,8 +70,7 @@ class Recheck:
 
 def recheck(release: Release, claim: Claim | None) -> Recheck:
     """Group the published records by their published values and test every group."""
-    values = np.concatenate([release.low, release.high], axis=1)
-    _, group = np.unique(values, axis=0, return_inverse=True)
+    _, group = np.unique(release.published.keys(), axis=0, return_inverse=True)
     counts = np.zeros((group.max() + 1, release.counts.shape[1]), np.int64)
     np.add.at(counts, group.ravel(), release.counts)
     size = counts.sum(axis=1)

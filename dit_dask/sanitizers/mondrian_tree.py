@@ -10,7 +10,7 @@ import numpy as np
 from dit_dask.hierarchy import Hierarchy
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_engine import evaluate
-from dit_dask.release import Release, Tree
+from dit_dask.release import Ranges, Release, Tree
 from dit_dask.schema import Schema
 from dit_dask.table import Table
 
@@ -75,7 +75,7 @@ def release_of(grown: Grown) -> Release:
     classes = _classes(grown.rows, order, grown.nodes, grown.secrets)
     first = np.searchsorted(classes.starts, grown.nodes[:, kernel.START])
     last = np.searchsorted(classes.starts, grown.nodes[:, kernel.STOP])
-    return Release(grown.schema, classes.low, classes.high, classes.counts, _tree(grown.nodes, first, last))
+    return Release(grown.schema, Ranges(classes.low, classes.high), classes.counts, _tree(grown.nodes, first, last))
 
 
 def _classes(rows: "NDArray[np.int32]", order: "NDArray[np.int32]", lines: "NDArray[np.int32]", secrets: int) -> Classes:
@@ -161,7 +161,7 @@ def leave_one_out(grown: Grown, records: "NDArray[np.int64]") -> Iterator[Releas
     for record in records:
         lines, changes = remover.changes(int(record))
         low, high, counts = _splice(full, spans, changes)
-        yield Release(grown.schema, low, high, counts, _spliced_tree(lines, spans, changes))
+        yield Release(grown.schema, Ranges(low, high), counts, _spliced_tree(lines, spans, changes))
 
 
 def _splice(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.registry import Context, Kind
-from dit_dask.release import Release
+from dit_dask.release import Ranges, Release
 from dit_dask.spec import Record
 from dit_dask.table import Table
 
@@ -27,7 +27,7 @@ class Raw:
         new[1:] = (table.codes[1:] != table.codes[:-1]).any(axis=1)  # distinct records are in lexicographic order
         counts = np.zeros((new.sum(), len(table.schema.sensitive.levels)), np.int64)
         counts[np.cumsum(new) - 1, table.secret] = table.weights
-        return Release(table.schema, table.codes[new], table.codes[new], counts)
+        return Release(table.schema, Ranges(table.codes[new], table.codes[new]), counts)
 
 
 def _build(_parameters: Mapping[str, Any], _context: Context) -> Raw:

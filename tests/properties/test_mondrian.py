@@ -26,7 +26,7 @@ def rows_of(table: People) -> Rows:
 def published(release: Release) -> set[tuple[object, ...]]:
     """Each class as the sets of values it covers and its counts."""
     classes = set()
-    for low, high, counts in zip(release.low, release.high, release.counts, strict=True):
+    for low, high, counts in zip(release.published.low, release.published.high, release.counts, strict=True):
         covered = []
         for attribute, first, last in zip(release.schema.quasi_identifiers, low, high, strict=True):
             ends = (attribute.levels[first], attribute.levels[last])

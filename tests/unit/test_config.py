@@ -9,6 +9,7 @@ import yaml
 
 from dit_dask import config
 from dit_dask.errors import InputError
+from dit_dask.measurements import check_measures
 from dit_dask.spec import Number
 from dit_dask.store import redacted
 from dit_dask.sweep import check_tests, json_schema
@@ -60,7 +61,6 @@ def test_the_published_schema_is_up_to_date() -> None:
             {"schema": {"quasi_identifiers": {"s": {"kind": "numeric"}}, "sensitive": "s"}},
             "is also among the quasi_identifiers",
         ),
-        ({"tests": []}, "tests must be a list of at least 1"),
         ({"tests": {}}, "tests must be a list; got a mapping"),
         ({"cluster": {"kind": "cloud"}}, "cluster.kind: unknown 'cloud'"),
         ({"cluster": {"kind": "address"}}, "cluster.address goes with kind: address"),
@@ -101,9 +101,20 @@ def test_a_wrong_test_says_what_was_expected_and_where(test: Any, message: str) 
     assert message in str(caught.value)
 
 
-def test_measures_are_refused_until_there_are_some() -> None:
-    with pytest.raises(InputError, match="no measures"):
-        check_tests(checked(SCHEMA, measures=[{"name": "accuracy"}]))
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({}, "tests: at least one test or one measure is needed; got none"),
+        ({"measures": [{"name": "discrimation"}]}, "did you mean 'discrimination'?"),
+        ({"measures": [{"name": "discrimination", "target": "s", "keys": []}]}, "keys must be a list of at least 1"),
+        ({"measures": [{"target": "s"}]}, "measures[0].name is missing"),
+        ({"measures": [{"name": "discrimination", "target": "s", "keys": ["x"]}], "gates": ["delta < 1"]}, "gates: they judge"),
+    ],
+)
+def test_a_wrong_measure_says_what_was_expected_and_where(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_measures(config.check(document(tests=[]) | change, "."))
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
