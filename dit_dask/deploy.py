@@ -195,6 +195,10 @@ def _named(config: Config) -> Iterator[tuple[str, str]]:
         sanitizer = test.get("sanitizer") if isinstance(test, Mapping) else None
         if isinstance(sanitizer, Mapping) and isinstance(sanitizer.get("mapping"), str):
             yield f"tests[{place}].sanitizer.mapping", sanitizer["mapping"]
+    yield from _of_measures(config)
+
+
+def _of_measures(config: Config) -> Iterator[tuple[str, str]]:
     for place, measure in enumerate(config.measures):
         semantic = measure.get("semantic") if isinstance(measure, Mapping) else None
         if isinstance(semantic, Mapping) and isinstance(semantic.get("hierarchy"), str):
