@@ -4,8 +4,10 @@ BIN := $(VENV)/bin
 DIT_DATA ?= $(abspath ../shared/data)
 export DIT_DATA
 STAMP := $(VENV)/.installed
+ANJANA := .venv-anjana
+ANJANA_STAMP := $(ANJANA)/.installed
 
-.PHONY: setup demo test test-slow check bench clean
+.PHONY: setup third-party demo test test-slow check bench clean
 
 setup: $(STAMP)
 
@@ -15,22 +17,33 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# anjana pins an older pandas and NumPy than ours, so it lives in an environment of its own, as it would at a user's
+third-party: $(ANJANA_STAMP)
+
+$(ANJANA_STAMP): tests/third_party/constraints.txt | $(STAMP)
+	test -x $(ANJANA)/bin/python || $(PYTHON) -m venv --without-pip $(ANJANA)
+	$(BIN)/python -m pip --python $(ANJANA)/bin/python install --quiet --disable-pip-version-check --no-compile --constraint tests/third_party/constraints.txt anjana
+	$(BIN)/python -m pip --python $(ANJANA)/bin/python install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
 demo: setup
 	$(BIN)/dit demo
 
-test: setup
+test: setup third-party
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term:skip-covered
 
-test-slow: setup
+test-slow: setup third-party
 	$(BIN)/python -m pytest -m slow
 
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive dit_dask
+	$(BIN)/python tools/audit_dependencies.py
 
 bench: setup
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ANJANA) build dist *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -8,25 +8,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dit_dask.api import Result, audit
+    from dit_dask.api import Result, audit, closeness
     from dit_dask.errors import DitError, InputError, RunError
+    from dit_dask.measures.accuracy import Accuracy, accuracy
+    from dit_dask.measures.closeness import Closeness
+    from dit_dask.measures.events import flatten_events
     from dit_dask.rates import discrimination_by_value, discrimination_interval, discrimination_rate
 
 __all__ = [
+    "Accuracy",
+    "Closeness",
     "DitError",
     "InputError",
     "Result",
     "RunError",
     "__version__",
+    "accuracy",
     "audit",
+    "closeness",
     "discrimination_by_value",
     "discrimination_interval",
     "discrimination_rate",
+    "flatten_events",
 ]
 
-_HOMES = {"audit": "api", "Result": "api", "DitError": "errors", "InputError": "errors", "RunError": "errors"} | dict.fromkeys(
-    ("discrimination_by_value", "discrimination_interval", "discrimination_rate"), "rates"
-)
+_NAMES = {
+    "api": ("Result", "audit", "closeness"),
+    "errors": ("DitError", "InputError", "RunError"),
+    "measures.accuracy": ("Accuracy", "accuracy"),
+    "measures.closeness": ("Closeness",),
+    "measures.events": ("flatten_events",),
+    "rates": ("discrimination_by_value", "discrimination_interval", "discrimination_rate"),
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

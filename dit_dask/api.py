@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import cluster, config, figure, progress, report, run
+from dit_dask import cluster, config, figure, measuring, progress, report, run
 from dit_dask.errors import unknown
 from dit_dask.gates import Verdict
+from dit_dask.measures import closeness as closest
+from dit_dask.measures.closeness import Closeness
 from dit_dask.store import Folder
 
 if TYPE_CHECKING:
@@ -129,3 +131,27 @@ def audit(
     finished = run.run(prepared, crew, progress.observer(quiet=quiet))
     secrets = prepared.rows.table.schema.sensitive.levels
     return Result(finished.folder, finished.summary, finished.measures, finished.verdicts, secrets)
+
+
+def closeness(
+    training: "pd.DataFrame",
+    synthetic: "pd.DataFrame",
+    holdout: "pd.DataFrame",
+    distance: str = "buckets",
+    *,
+    bins: int = 10,
+    columns: Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    level: float = closest.LEVEL,
+    client: "Client | None" = None,
+) -> Closeness:
+    """Compare the distances synthetic → training with holdout → training.
+
+    The holdout must come from the same population as the training records and must not have been shown to the synthesizer.
+    `distance` is buckets (in how many columns the buckets differ; `bins` is for these only), gower or euclidean; `kinds`
+    may say that a column of numbers is categorical. `level` is the probability of any false alarm among all tests. With a
+    client the records are searched in blocks on its cluster; the result is the same to the bit.
+    """
+    search = closest.in_turn if client is None else lambda records: measuring.spread(client, records)
+    frames = (training, synthetic, holdout)
+    return closest.closeness(*frames, distance, bins=bins, columns=columns, kinds=kinds, level=level, search=search)

@@ -2,21 +2,27 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dit_dask import cluster_spec
 from dit_dask.errors import InputError
-from dit_dask.spec import Anything, Choice, Exactly, Field, Integer, Items, Named, Record, Shaped, Text
+from dit_dask.spec import Anything, Choice, Exactly, Field, Flag, Integer, Items, Named, Record, Shaped, Text
 
 MOST_VALUES = 100_000
 STORAGE_OPTIONS = Named(Anything())
 MARK = Shaped([((str, int, float), Anything())], "a text or a number")
 NAME = Text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
 
+LATEST = Record({"latest": Field(Text(), about="a glob, whose last name counts, or a small file that names the newest one")})
+
 DATA = Record(
     {
-        "source": Field(Text(), about="path or fsspec URL of .csv, .csv.gz or .parquet files; globs; dit://census"),
+        "source": Field(
+            Shaped([(str, Text()), (dict, LATEST)], "a path, a URL, or {latest: URL}"),
+            about="path or fsspec URL of .csv, .csv.gz or .parquet files; globs; dit://census; or {latest: URL}",
+        ),
         "storage_options": Field(STORAGE_OPTIONS, {}, about="passed to the filesystem; ${NAME} reads the environment"),
         "missing": Field(
             Shaped([(list, Items(MARK)), (dict, Named(Items(MARK)))], "a list of marks, or a mapping from columns to lists"),
@@ -54,13 +60,6 @@ OUTPUT = Shaped(
     [(str, Text()), (dict, Record({"url": Field(Text()), "storage_options": Field(STORAGE_OPTIONS, {})}))],
     "a path, a URL or a mapping",
 )
-CLUSTER = Record(
-    {
-        "kind": Field(Choice(("local", "address")), "local"),
-        "workers": Field(Integer(1), None, about="local only; the machine's cores by default"),
-        "address": Field(Text(r"(tcp|tls)://.+", "a tcp:// or tls:// address"), None),
-    }
-)
 TOP = {
     "version": Field(Exactly(1)),
     "name": Field(NAME, None, about="names the run folder; the config's file name by default"),
@@ -69,32 +68,42 @@ TOP = {
     "tests": Field(Items(Anything()), []),
     "measures": Field(Items(Anything()), [], about="numbers about the table and its releases beside the tests"),
     "gates": Field(Items(Text()), [], about="conditions such as 'delta <= 0.1' that every test must meet"),
+    "stop_on_breach": Field(Flag(), False, about="end the run as soon as a gate cannot be met any more"),
     "output": Field(OUTPUT, "runs/", about="folder or URL under which the run folder is made"),
-    "cluster": Field(CLUSTER, {"kind": "local", "workers": None, "address": None}),
+    "cluster": Field(cluster_spec.CLUSTER, cluster_spec.DEFAULT),
     "seed": Field(Integer(0), 0),
 }
+
+
+def references(value: Any) -> list[str]:
+    """The names that a document refers to as ${NAME}, in alphabetical order."""
+    if isinstance(value, Mapping | list):
+        items = value.values() if isinstance(value, Mapping) else value
+        return sorted({name for item in items for name in references(item)})
+    return sorted(set(re.findall(r"\$\{(\w+)\}", value))) if isinstance(value, str) else []
 
 
 @dataclass(frozen=True)
 class Location:
     """A place to read from or write to; options may hold unresolved ${NAME} references."""
 
-    url: str
-    storage_options: Mapping[str, Any]
+    url: str = field(repr=False)
+    storage_options: Mapping[str, Any] = field(repr=False)  # Dask logs the arguments of a failed task
 
 
 @dataclass(frozen=True)
 class Config:
     """A checked config; `raw` is the document as written, which resume and the manifest rely on."""
 
-    raw: Mapping[str, Any]
+    raw: Mapping[str, Any] = field(repr=False)
     name: str
     folder: str
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = field(repr=False)
     schema: Mapping[str, Any]
     tests: Sequence[Mapping[str, Any]]
     measures: Sequence[Any]
     gates: Sequence[str]
+    stop_on_breach: bool
     output: Location
     cluster: Mapping[str, Any]
     seed: int
@@ -102,17 +111,12 @@ class Config:
 
 def read(path: str, overrides: Sequence[str] = (), *, needs_schema: bool = True) -> Config:
     """Load a config file and apply `dotted.key=value` overrides; without a schema only its data can be looked at."""
-    import yaml
-
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InputError(f"config {path}: {reason}") from error
-    try:
-        raw = yaml.load(text, Loader=_strict_loader())  # noqa: S506 - a SafeLoader that also refuses duplicate keys
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"config {path}: not valid YAML: {_one_line(error)}") from error
+    raw = _parsed(text, f"config {path}")
     if not isinstance(raw, dict):
         raise InputError(f"config {path}: expected a mapping with version, data, schema and tests at the top")
     _measure(raw, {}, path)
@@ -131,9 +135,7 @@ def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit", *, n
     if checked["data"]["limit"] is not None and checked["data"]["sample"] is not None:
         raise InputError("data: limit and sample exclude each other; got both")
     schema = {} if checked["schema"] is None else _schema(checked["schema"])
-    cluster = checked["cluster"]
-    if (cluster["kind"] == "address") != (cluster["address"] is not None):
-        raise InputError("cluster.address goes with kind: address, and only with it")
+    cluster = _placed(checked["cluster"], folder)
     output = checked["output"]
     location = Location(output, {}) if isinstance(output, str) else Location(output["url"], output["storage_options"])
     return Config(
@@ -145,6 +147,7 @@ def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit", *, n
         tests=checked["tests"],
         measures=checked["measures"],
         gates=checked["gates"],
+        stop_on_breach=checked["stop_on_breach"],
         output=location,
         cluster=cluster,
         seed=checked["seed"],
@@ -162,6 +165,13 @@ def _schema(checked: Mapping[str, Any]) -> dict[str, Any]:
         if attribute["kind"] == "numeric" and attribute["hierarchy"] is not None:
             raise InputError(f"schema.quasi_identifiers.{name}: a numeric attribute takes no hierarchy")
     return {"quasi_identifiers": quasi, "sensitive": sensitive}
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return _strict_loader()(text).get_single_data()
+    except Exception as error:  # PyYAML lets errors of any type out, such as that of a date with 13 months
+        raise InputError(f"{where}: not valid YAML: {_one_line(error)}") from error
 
 
 def _strict_loader() -> Any:
@@ -190,6 +200,19 @@ def _strict_loader() -> Any:
     return Loader
 
 
+def _placed(cluster: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Hold the keys of a cluster against each other; certificate files are relative to the config, as all inputs are."""
+    if (cluster["kind"] == "address") != (cluster["address"] is not None):
+        raise InputError("cluster.address goes with kind: address, and only with it")
+    adaptive = cluster["kubernetes"]["adaptive"]
+    if adaptive is not None and adaptive["minimum"] > adaptive["maximum"]:
+        limits = f"{adaptive['minimum']} and {adaptive['maximum']}"
+        raise InputError(f"cluster.kubernetes.adaptive: minimum must be at most maximum; got {limits}")
+    if cluster["tls"] is None:
+        return dict(cluster)
+    return {**cluster, "tls": {name: str(Path(folder) / Path(file).expanduser()) for name, file in cluster["tls"].items()}}
+
+
 def _measure(value: Any, known: dict[int, int], path: str) -> int:
     """Count the values that aliases stand for, so that a small file cannot grow without bound, or contain itself."""
     if not isinstance(value, dict | list):
@@ -209,15 +232,10 @@ def _one_line(error: Exception) -> str:
 
 def _apply(raw: dict[str, Any], override: str) -> None:
     """Set one key: names are separated by dots, list positions are numbers."""
-    import yaml
-
     path, equals, text = override.partition("=")
     if not equals or not path:
         raise InputError(f"--set must be dotted.key=value; got {override!r}")
-    try:
-        value = yaml.load(text, Loader=_strict_loader())  # noqa: S506 - as above
-    except yaml.YAMLError as error:
-        raise InputError(f"--set {path}: not valid YAML: {_one_line(error)}") from error
+    value = _parsed(text, f"--set {path}")
     keys = re.sub(r"\[(\d+)\]", r".\1", path).split(".")
     place: Any = raw
     for depth, key in enumerate(keys):

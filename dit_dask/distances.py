@@ -99,7 +99,7 @@ def _matrix(context: Context, where: str, path: str) -> NDArray[np.float64]:
     """Read a CSV matrix whose first line and first column name the values."""
     import csv
 
-    lines = [line for line in csv.reader(context.read(path).splitlines()) if line]
+    lines = [line for line in csv.reader(context.read(path, where).splitlines()) if line]
     names = lines[0][1:] if lines else []
     levels = context.schema.sensitive.levels
     if sorted(names) != sorted(levels) or [line[0] for line in lines[1:]] != names:

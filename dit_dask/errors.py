@@ -15,6 +15,14 @@ class RunError(DitError):
     """Work that started and could not be finished."""
 
 
+class OracleError(DitError):
+    """Someone else's sanitizer did not return a table that can be used; the record may be skipped if that was allowed."""
+
+    def __init__(self, text: str, *, skip: bool = False) -> None:
+        super().__init__(text)
+        self.skip = skip
+
+
 def unknown(what: str, got: object, known: Iterable[str]) -> InputError:
     """Name the nearest known name first, then all of them."""
     import difflib

@@ -19,6 +19,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 SIMPLE = ("records", "distinct", "delta", "mean", "std", "argmax_changed", "classes", "smallest_class", "seconds")
 KEYED = {"quantiles": ("0.5", "0.9", "0.99", "0.999"), "share_over": ("0.001", "0.00316", "0.01", "0.1")}
+GROWING = ("delta", "mean", "argmax_changed", *KEYED)  # never smaller when a record's distance becomes known
 GRAMMAR = re.compile(r"\s*([a-z_]+)(?:\[([^\]]+)\])?\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:inf|[\d.]+(?:[eE][+-]?\d+)?))\s*")
 
 
@@ -67,6 +68,12 @@ def parse(text: str, where: str, *, forbidden: bool = False) -> Gate:
 def judge(gates: Sequence[Gate], summary: Sequence[Mapping[str, Any]]) -> list[Verdict]:
     """Hold every test against every gate."""
     return [_verdict(gate, test) for gate in gates for test in summary]
+
+
+def lost(gates: Sequence[Gate], at_least: Sequence[Mapping[str, Any]]) -> list[Verdict]:
+    """The gates that no further record can save, given what the summaries of the tests cannot fall below."""
+    upper = [gate for gate in gates if gate.symbol in ("<", "<=") and not gate.forbidden and gate.field in GROWING]
+    return [verdict for verdict in judge(upper, at_least) if not verdict.passed]
 
 
 def _verdict(gate: Gate, test: Mapping[str, Any]) -> Verdict:

@@ -1,8 +1,8 @@
 """The Dask side of a run: records spread over workers, parts written by them, distributions merged as a tree."""
 
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from dit_dask import seeds
-from dit_dask.engines import ENGINES, Influence, NoisyCounts, exact
+from dit_dask.engines import ENGINES, Influence, NoisyCounts, Procedure, exact
+from dit_dask.engines.foresight import foreseen
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.noisy_counts.procedure import shown_loss
 from dit_dask.errors import DitError, RunError
@@ -20,12 +20,14 @@ from dit_dask.parts import PartFile, part_name, read_part, write_part
 from dit_dask.plan import TestPlan, first_rows
 from dit_dask.progress import Counting, Observer
 from dit_dask.sanitizers.claims import Recheck, recheck
+from dit_dask.sanitizers.oracles.examination import Examined, examine
 from dit_dask.store import Folder
 from dit_dask.summary import Distribution, describe, merge, points
 from dit_dask.sweep import Test
+from dit_dask.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, as_completed
     from numpy.typing import NDArray
 
 RETRIES = 2
@@ -33,6 +35,8 @@ ATTEMPTS = 5
 RESTART_SECONDS = 60
 FAN_IN = 8
 WARM_RECORDS = 32
+READERS = 16
+TICK_SECONDS, WAIT_SECONDS = 0.1, 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +60,11 @@ class Ledger:
         self.written: dict[int, PartFile] = {}
         self.seconds = 0.0
         self.notes: set[str] = set()
+        self.failures: dict[int, str] = {}
         rows = test.rows
         self.first = first_rows(test)
         self._record = rows.index[test.audited]
-        self._multiplicity = rows.table.weights[self._record]
+        self._multiplicity = rows.multiplicity[test.audited]
         part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
         self._owner = part[self.first]
         self._owned = self._record[self.first]
@@ -83,6 +88,8 @@ class Ledger:
 
     def learn(self, records: "NDArray[np.int64]", influence: Influence) -> list[int]:
         """Take in the values of records; return the parts that wait for nothing more."""
+        self.notes.update(influence.notes)
+        self.failures.update(influence.failures)
         new = np.flatnonzero(~self._known[records])
         self._distance[records] = influence.distance
         self._predicted[0, records] = influence.predicted
@@ -107,28 +114,56 @@ class Ledger:
         """The estimates of records, by name."""
         return {name: values[records] for name, values in self._estimates.items()}
 
+    def row_estimates(self) -> dict[str, "NDArray[np.float64]"]:
+        """The estimates of every audited row, by name."""
+        return self.estimates(self._record)
+
     def restore(self, folder: Folder, present: set[str]) -> None:
         """Take over the parts that an earlier session finished."""
-        for part in range(self.plan.parts):
-            name = part_name(self.test.id, part)
-            rows = self.rows_of(part)
-            if name.rsplit("/", 1)[-1] not in present:
-                continue
-            found = read_part(folder, name, self.test.audited[rows])
-            if found is not None:
-                self.written[part] = found[0]
-                self.learn(self._record[rows], found[1])
+        names = {part: part_name(self.test.id, part) for part in range(self.plan.parts)}
+        kept = [part for part, name in names.items() if name.rsplit("/", 1)[-1] in present]
+        with ThreadPoolExecutor(READERS) as pool:  # storage answers slowly, but many at once
+            read = pool.map(lambda part: read_part(folder, names[part], self.test.audited[self.rows_of(part)]), kept)
+            for part, found in zip(kept, read, strict=True):
+                if found is not None:
+                    self._take_over(part, *found)
 
-    def chunks(self) -> list["NDArray[np.int64]"]:
-        """Cut the unknown records as the engine likes, else by the part in which they first appear."""
-        unknown = ~self._known[self._owned]
+    def _take_over(self, part: int, file: PartFile, influence: Influence) -> None:
+        """Learn what a part says; one with skipped records is not done: they get another chance."""
+        records, tested = self._record[self.rows_of(part)], ~np.isnan(influence.distance)
+        if tested.all():
+            self.written[part] = file
+        self.learn(records[tested], influence if tested.all() else _only(influence, tested))
+
+    def chunks(self, sharing: "Sequence[Ledger]" = ()) -> list["NDArray[np.int64]"]:
+        """Cut the records unknown to this test, or to those that share its releases.
+
+        As the engine likes; those at risk first where that is known; else by the part in which they first appear.
+        """
+        unknown = np.logical_or.reduce([~ledger._known[self._owned] for ledger in (self, *sharing)])
         records, owner = self._owned[unknown], self._owner[unknown]  # owner ascends with the rows
         if not len(records):
             return []
+        if self.test.foreseen is not None:
+            records = records[np.argsort(-self.test.foreseen[records], kind="stable")]
+            return np.array_split(records, min(self.plan.tasks, len(records)))
         engine = ENGINES[self.test.engine]
         if engine.chunks is not None:
             return engine.chunks(self.test.rows.table, records, self.test.procedure, self.plan.tasks)
         return np.split(records, np.flatnonzero(np.diff(owner)) + 1)
+
+    @property
+    def skipped(self) -> "NDArray[np.int64]":
+        """The positions of the audited rows that could not be tested."""
+        return self.test.audited[np.isin(self._record, list(self.failures))]
+
+    def at_least(self) -> dict[str, Any]:
+        """The statistics if everything unknown were zero: what the final ones cannot fall below, but for the deviation."""
+        known = self._known[self._record]
+        distance = np.where(known, np.nan_to_num(self._distance[self._record], posinf=np.inf), 0.0)
+        before, after = self._predicted[:, self._record]
+        changed = int((known & (before != after)).sum())
+        return {"test": self.test.id, **describe(Distribution.of(distance, self.first, changed))}
 
     def ready(self) -> list[int]:
         """The parts that could be written and are not."""
@@ -145,6 +180,12 @@ class Ledger:
         return part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence
 
 
+def _only(influence: Influence, chosen: "NDArray[np.bool_]") -> Influence:
+    estimates = {name: values[chosen] for name, values in influence.estimates.items()}
+    sides = influence.predicted[chosen], influence.predicted_without[chosen]
+    return Influence(influence.distance[chosen], *sides, influence.notes, estimates)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A finished test: its statistics, its distribution, and what its release publishes."""
@@ -159,6 +200,10 @@ class LostWorkError(Exception):
     """Tasks were cancelled because workers died with data that only they had."""
 
 
+class KilledTaskError(RunError):
+    """Every worker that took a task died: it kills them, or something else does."""
+
+
 def warm_up(client: "Client") -> "Future":
     """Have a worker load its code, and compile some of it if this is the first run ever; nobody needs to wait for it."""
     return client.submit(exact.compile_ahead, key=f"compile-{uuid4().hex[:8]}", pure=False)
@@ -171,20 +216,33 @@ def execute(
     ledgers: Sequence[Ledger],
     watcher: Observer,
     checkpoint: Callable[[], None],
+    watchdog: Watchdog,
 ) -> list[Outcome]:
     """Compute what is unknown, write what is unwritten, reduce every test; start again if all workers died at once."""
     total = sum(ledger.plan.distinct for ledger in ledgers)
+    watchdog.expect(max(ledger.plan.seconds / max(1, ledger.plan.tasks) for ledger in ledgers))
+    vain, during = 0, "the start"  # sessions in a row that finished nothing, and where the last one ended
     with Counting(watcher, total, sum(ledger.done for ledger in ledgers)):
-        for _ in range(ATTEMPTS):
+        while vain < ATTEMPTS:
+            before = sum(ledger.done for ledger in ledgers)
             try:
                 client.wait_for_workers(1, timeout=RESTART_SECONDS)
                 shared = client.scatter(study, broadcast=True, hash=False)
-                session = Session(client, shared, folder, ledgers, uuid4().hex[:8])
+                session = Session(client, shared, folder, ledgers, watchdog, uuid4().hex[:8])
                 session.work(watcher, checkpoint)
                 return session.reduce()
-            except (LostWorkError, CancelledError, TimeoutError):
+            except (LostWorkError, CancelledError, TimeoutError, OSError) as error:  # OSError: a connection was cut
+                during = str(error) if isinstance(error, LostWorkError) else during
                 watcher.note("the cluster lost its workers; sending them the data again")
-    raise RunError(f"the cluster lost its workers {ATTEMPTS} times; the same command resumes what is left")
+            except KilledTaskError:  # it kills its workers, or something else does: then others will be finished
+                if vain:
+                    raise
+                watcher.note("a task lost its workers again and again; trying it again")
+            vain = 0 if sum(ledger.done for ledger in ledgers) > before else vain + 1
+    raise RunError(
+        f"the cluster lost its workers {ATTEMPTS} times in a row, last during {during} (out of memory?); "
+        "the same command resumes what is left"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,59 +253,106 @@ class Session:
     shared: "Future"
     folder: Folder
     ledgers: Sequence[Ledger]
+    watchdog: Watchdog
     name: str
 
     def work(self, watcher: Observer, checkpoint: Callable[[], None]) -> None:
         """Compute and write until nothing is missing."""
         from distributed import as_completed
 
-        tasks: dict[Future, tuple[str, int, Any]] = {}
+        tasks: dict[Future, tuple[str, tuple[int, ...], Any]] = {}
+        for group in sharing(self.ledgers):
+            tasks |= self._compute(group)
         for test, ledger in enumerate(self.ledgers):
-            tasks |= self._compute(test, ledger) | self._write(test, ledger.ready())
+            tasks |= self._write(test, ledger.ready())
         following = as_completed(list(tasks), raise_errors=False)
         try:
-            for future in following:
-                kind, test, what = tasks.pop(future)
-                ledger = self.ledgers[test]
-                result = result_of(future, f"{ledger.test.id}: {kind} of {_label(kind, what)}")
+            for future in self._followed(following):
+                kind, group, what = tasks.pop(future)
+                result = result_of(future, f"{self.ledgers[group[0]].test.id}: {kind} of {_label(kind, what)}")
                 if kind == "write":
-                    ledger.written[what] = result
+                    self.ledgers[group[0]].written[what] = result
                     continue
-                influence, seconds = result
-                ledger.seconds += seconds
-                ledger.notes.update(influence.notes)
-                more = self._write(test, ledger.learn(what, influence))
-                tasks |= more
-                following.update(list(more))
-                watcher.advance(len(what))
+                influences, seconds = result
+                for test, influence in zip(group, influences, strict=True):
+                    ledger = self.ledgers[test]
+                    before = ledger.done
+                    more = self._write(test, ledger.learn(what, influence))
+                    ledger.seconds += seconds / len(group)
+                    tasks |= more
+                    following.update(list(more))
+                    watcher.advance(ledger.done - before)
                 checkpoint()
         finally:
             self.client.cancel(list(tasks))
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any, key: str, **more: Any) -> "Future":
-        return self.client.submit(function, *arguments, key=f"{key}-{self.name}", retries=RETRIES, pure=False, **more)
+    def _followed(self, following: "as_completed") -> "Iterator[Future]":
+        """Yield futures as they end, and watch that they do."""
+        self.watchdog.feed()
+        while not following.is_empty():
+            while not following.has_ready():
+                with following.thread_condition:
+                    following.thread_condition.wait(TICK_SECONDS)
+                if self.watchdog.is_hungry:
+                    raise self.watchdog.stalled(self._waiting([future.key for future in following.futures]))
+            yield next(following)
+            self.watchdog.feed()
 
-    def _compute(self, test: int, ledger: Ledger) -> "dict[Future, tuple[str, int, Any]]":
+    def _waiting(self, keys: Sequence[str]) -> list[str]:
+        """The tasks that are not done, those at work first, and where they are."""
+        with suppress(Exception):  # a scheduler that does not answer cannot tell
+            running = {key: worker for worker, held in self.client.processing().items() for key in held}
+            keys = sorted(keys, key=lambda key: (key not in running, key))
+            return [f"{key} on {running[key]}" if key in running else f"{key} (not started)" for key in keys]
+        return sorted(keys)
+
+    def _wait(self, futures: "Sequence[Future]") -> None:
+        """Wait for all; while other tasks come and go in the workers, there is progress."""
+        from distributed import wait
+
+        self.watchdog.feed()
+        before: Any = None
+        while True:
+            try:
+                wait(futures, timeout=WAIT_SECONDS)
+                return
+            except TimeoutError:
+                now = self.client.processing()
+                if now != before:
+                    self.watchdog.feed()
+                before = now
+            if self.watchdog.is_hungry:
+                raise self.watchdog.stalled(self._waiting([key for held in before.values() for key in held]))
+
+    def _submit(
+        self, function: Callable[..., Any], *arguments: Any, key: str, retries: int = RETRIES, priority: int = 0
+    ) -> "Future":
+        return self.client.submit(
+            function, *arguments, key=f"{key}-{self.name}", retries=retries, priority=priority, pure=False
+        )
+
+    def _compute(self, group: tuple[int, ...]) -> "dict[Future, tuple[str, tuple[int, ...], Any]]":
+        first, *others = (self.ledgers[test] for test in group)
+        retries = RETRIES if first.test.oracle is None else 0  # a black box has a policy of its own
         tasks = {}
-        for number, records in enumerate(ledger.chunks()):
-            future = self._submit(influence_of, self.shared, test, records, key=f"influence-{ledger.test.id}-{number:05d}")
-            tasks[future] = ("influence", test, records)
+        for number, records in enumerate(first.chunks(others)):
+            key = f"influence-{first.test.id}-{number:05d}"
+            future = self._submit(influence_of, self.shared, group, records, key=key, retries=retries)
+            tasks[future] = ("influence", group, records)
         return tasks
 
-    def _write(self, test: int, parts: Sequence[int]) -> "dict[Future, tuple[str, int, Any]]":
-        tasks = {}
+    def _write(self, test: int, parts: Sequence[int]) -> "dict[Future, tuple[str, tuple[int, ...], Any]]":
+        tasks: dict[Future, tuple[str, tuple[int, ...], Any]] = {}
         for part in parts:
             name, *arrays = self.ledgers[test].part(part)
             key = f"write-{self.ledgers[test].test.id}-{part:05d}"
-            tasks[self._submit(write_part, self.folder, name, *arrays, key=key, priority=10)] = ("write", test, part)
+            tasks[self._submit(write_part, self.folder, name, *arrays, key=key, priority=10)] = ("write", (test,), part)
         return tasks
 
     def reduce(self) -> list[Outcome]:
         """Merge the distributions of each test's parts, a few at a time."""
-        from distributed import wait
-
         ends = [(self._described(ledger), self._rechecked(test)) for test, ledger in enumerate(self.ledgers)]
-        wait([future for pair in ends for future in pair])
+        self._wait([future for pair in ends for future in pair])
         outcomes = []
         for ledger, (described, release) in zip(self.ledgers, ends, strict=True):
             statistics, shape = result_of(described, f"{ledger.test.id}: summary")
@@ -271,6 +376,17 @@ class Session:
         return self._submit(finish, level[0], key=f"finish-{identity}")
 
 
+def sharing(ledgers: Sequence[Ledger]) -> list[tuple[int, ...]]:
+    """Group the tests whose adversaries can learn from the same releases of a black box; every other test is alone."""
+    groups: dict[Any, list[int]] = {}
+    for place, ledger in enumerate(ledgers):
+        test = ledger.test
+        alone = test.oracle is None
+        key: Any = place if alone else (id(test.oracle), test.engine, test.parameters.get("repeats"), test.audited.tobytes())
+        groups.setdefault(key, []).append(place)
+    return [tuple(group) for group in groups.values()]
+
+
 def _label(kind: str, what: Any) -> str:
     return f"part {what}" if kind == "write" else f"{len(what)} records"
 
@@ -282,27 +398,56 @@ def result_of(future: "Future", what: str) -> Any:
     if future.status == "finished":
         return future.result()
     if future.status != "error":
-        raise LostWorkError
+        raise LostWorkError(what)
     error = future.exception()
     if isinstance(error, DitError):
         raise error
     if isinstance(error, KilledWorker):
-        raise RunError(f"{what}: its worker died again and again (out of memory?)") from error
+        raise KilledTaskError(f"{what}: its worker died again and again (out of memory?)") from error
     lines = str(error).strip().splitlines() or [""]
     raise RunError(f"{what}: {type(error).__name__}: {lines[0][:200]}") from error
 
 
-def influence_of(study: Study, test: int, records: "NDArray[np.int64]") -> tuple[Influence, float]:
-    """On a worker: test some records; also return the engine seconds."""
-    chosen = study.tests[test]
-    engine, table = ENGINES[chosen.engine].influence, chosen.rows.table
-    if test not in study.warm:
+def influence_of(study: Study, group: tuple[int, ...], records: "NDArray[np.int64]") -> tuple[list[Influence], float]:
+    """On a worker: test some records, for every test of a group; also return the engine seconds."""
+    tests = [study.tests[test] for test in group]
+    chosen, engine = tests[0], ENGINES[tests[0].engine]
+    table = chosen.rows.table
+    if group[0] not in study.warm and chosen.oracle is None:
         with suppress(Exception):  # an adversary may rightly refuse so few records; what counts is what has been loaded
-            engine(table.first(WARM_RECORDS), np.arange(1), chosen.procedure)
-        study.warm.add(test)
+            engine.influence(table.first(WARM_RECORDS), np.arange(1), chosen.procedure)
+        study.warm.add(group[0])
     start = time.perf_counter()
-    influence = engine(table, records, chosen.procedure)
-    return influence, time.perf_counter() - start
+    if len(tests) > 1 and engine.together is not None:
+        found = engine.together(table, records, [test.procedure for test in tests])
+    else:
+        found = [engine.influence(table, records, chosen.procedure)]
+    return found, time.perf_counter() - start
+
+
+def examine_of(test: Test) -> tuple[Examined, "NDArray[np.float64]"]:
+    """On a worker: ask a black box for the whole table; also return what that lets foresee of each record."""
+    oracle, procedure = test.oracle, test.procedure
+    if oracle is None or not isinstance(procedure, Procedure):
+        raise TypeError("only black boxes are examined")
+    found, table = examine(oracle, test.rows.table, procedure.rng), test.rows.table
+    return found, foreseen(table, procedure.full(table), procedure)
+
+
+def examined(client: "Client", test: Test) -> tuple[Examined, "NDArray[np.float64]"]:
+    """Have a worker examine the black box of a test."""
+    future = client.submit(examine_of, client.scatter(test, hash=False), key=f"examine-{uuid4().hex[:8]}", pure=False)
+    client.wait_for_workers(1, timeout=RESTART_SECONDS)
+    wait_for(future)
+    found: tuple[Examined, NDArray[np.float64]] = result_of(future, f"{test.id}: first calls")
+    return found
+
+
+def wait_for(future: "Future") -> None:
+    """Wait without raising."""
+    from distributed import wait
+
+    wait([future])
 
 
 def recheck_of(study: Study, test: int) -> tuple[Recheck, PrivacyLoss | None]:
@@ -312,8 +457,7 @@ def recheck_of(study: Study, test: int) -> tuple[Recheck, PrivacyLoss | None]:
         loss = shown_loss(table, procedure)
         holds = None if loss is None else not loss.contradicts(procedure.protection.epsilon or 0.0)
         return Recheck(None, None, holds, 0, 0), loss
-    release = procedure.sanitizer.release(table, seeds.stream(procedure.seed, procedure.name, "full"))
-    return recheck(release, procedure.sanitizer.claim), None
+    return recheck(procedure.full(table), procedure.sanitizer.claim), None
 
 
 def distribution_of(folder: Folder, name: str, record: "NDArray[np.int64]", first: "NDArray[np.bool_]") -> Distribution:

@@ -56,7 +56,10 @@ def flat(labels: Sequence[str]) -> Hierarchy:
 def parse(text: str, where: str) -> Hierarchy:
     """Read `leaf;parent;…;*` lines; `where` names the file in errors."""
     reader = csv.reader(text.splitlines(), delimiter=";")
-    paths = {line: row for row, line in ((row, reader.line_num) for row in reader) if row}
+    try:
+        paths = {line: row for row, line in ((row, reader.line_num) for row in reader) if row}
+    except csv.Error as error:
+        raise InputError(f"{where}, line {reader.line_num}: not a line of leaf;parent;…;{ROOT}: {error}") from error
     if not paths:
         raise InputError(f"{where}: the hierarchy is empty; expected lines leaf;parent;…;{ROOT}")
     parents = _parents(paths, where)

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from dit_dask.config import Config, Location
 from dit_dask.errors import InputError, unknown
 from dit_dask.hierarchy import Hierarchy, flat, missing_leaf, parse
 from dit_dask.schema import SHOWN_FROM, Attribute, Schema, Secret
-from dit_dask.store import filesystem, public_url, reason
+from dit_dask.source import EMBEDDED, file_name, read_text, source_files, table_files
+from dit_dask.store import public_url, reading, reason
 from dit_dask.table import Rows, collapse
 
 if TYPE_CHECKING:
@@ -24,18 +26,22 @@ INTEGER = r"\s*[+-]?\d+\s*"
 DECIMAL = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 
 
-def load(config: Config, frame: "pd.DataFrame | None" = None) -> Rows:
-    """Load the table that a config describes, or the given frame in its place."""
-    return _loaded(config, [], frame)[0]
+def load(config: Config, frame: "pd.DataFrame | None" = None, others: Sequence[str] | None = None) -> Rows:
+    """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells."""
+    rows, read, used = _loaded(config, others or [], frame)
+    return rows if others is None else replace(rows, frame=_cells(read.iloc[used], rows))
 
 
-def load_with(config: Config, more: Sequence[str] | None, frame: "pd.DataFrame | None" = None) -> tuple[Rows, "pd.DataFrame"]:
+def load_with(
+    config: Config, more: Sequence[str] | None, frame: "pd.DataFrame | None" = None, others: Sequence[str] | None = None
+) -> tuple[Rows, "pd.DataFrame"]:
     """Load the table; also return its used rows as read, with more columns of the source (None: all of them).
 
     Only the schema's columns decide which rows are used; a missing cell of another column is None or NaN.
     """
-    rows, read, used = _loaded(config, more, frame)
-    return rows, _blanked(read.iloc[used], config.data["missing"])
+    rows, read, used = _loaded(config, None if more is None else [*more, *(others or ())], frame)
+    kept = rows if others is None else replace(rows, frame=_cells(read.iloc[used], rows))
+    return kept, _blanked(read.iloc[used], config.data["missing"])
 
 
 def _loaded(
@@ -45,7 +51,9 @@ def _loaded(
     secret_name = config.schema["sensitive"]["name"]
     columns = [*quasi, secret_name]
     wanted = None if more is None else list(dict.fromkeys([*columns, *more]))
-    frame = read_frame(config, wanted) if frame is None else frame
+    files: tuple[str, ...] = ()
+    if frame is None:
+        frame, files = read_frame(config, wanted)
     frame = frame.rename(columns=str)
     wanted = list(frame.columns) if wanted is None else wanted
     _check_names(list(frame.columns), list(dict.fromkeys([*columns, *wanted])), "data")
@@ -67,7 +75,19 @@ def _loaded(
         attributes.append(attribute)
     secret, secret_codes = _secret(frame[secret_name].iloc[used], config)
     table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
-    return Rows(table, index, read=len(frame), dropped=int(incomplete.sum())), frame[wanted], used
+    dropped = int(incomplete.sum())
+    return Rows(table, index, len(frame), dropped, table.weights[index], files), frame[wanted], used
+
+
+def _cells(frame: "pd.DataFrame", rows: Rows) -> "pd.DataFrame":
+    """The cells as a sanitizer expects them: as they were read, but numbers where text holds numbers."""
+    cells = frame.reset_index(drop=True)
+    codes = rows.table.codes[rows.index]
+    for attribute, code in zip(rows.table.schema.quasi_identifiers, codes.T, strict=True):
+        first = cells[attribute.name].iloc[0]
+        if attribute.kind == "numeric" and isinstance(first, str) and re.fullmatch(DECIMAL, first):
+            cells[attribute.name] = np.array(attribute.levels)[code]
+    return cells
 
 
 def _blanked(frame: "pd.DataFrame", marks: Any) -> "pd.DataFrame":
@@ -83,7 +103,7 @@ def _blanked(frame: "pd.DataFrame", marks: Any) -> "pd.DataFrame":
 
 def load_columns(config: Config, named: Sequence[str]) -> "pd.DataFrame":
     """Load every column of the source, those named among them; rows need not be complete, limit and sample choose of all."""
-    frame = read_frame(config, None).rename(columns=str)
+    frame = read_frame(config, None)[0].rename(columns=str)
     _check_names(list(frame.columns), [*frame.columns, *named], "data")
     if not len(frame):
         raise InputError(f"data: {_source(config)} has no rows")
@@ -94,40 +114,37 @@ def read_table(
     source: str, options: Mapping[str, Any], columns: Sequence[str] | None, config: Config, where: str
 ) -> "pd.DataFrame":
     """Read another table that the config names, with the same marks of missing cells; no columns: all of them."""
-    frame = _read_source(source, options, columns, config, where)
+    frame, _ = _read_source(source, options, columns, config, where)
     if not len(frame):
         raise InputError(f"{where}: {public_url(source)} has no rows")
     return _blanked(frame.rename(columns=str), config.data["missing"])
 
 
-def read_text(path: str, config: Config, where: str) -> str:
-    """Read a small text file named in the config, relative to it."""
-    fs, inner = filesystem(_input(path, config), where)
-    try:
-        content: bytes = fs.cat_file(inner)
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: {public_url(path)} is not UTF-8 text") from error
-    except Exception as error:
-        raise InputError(f"{where}: cannot read {public_url(path)}: {reason(error)}") from error
-
-
-def read_frame(config: Config, columns: Sequence[str] | None) -> "pd.DataFrame":
-    """Read the used columns of every file of the source, in order; no columns: all of them."""
-    return _read_source(config.data["source"], config.data["storage_options"], columns, config, "data.source")
+def read_frame(config: Config, columns: Sequence[str] | None) -> "tuple[pd.DataFrame, tuple[str, ...]]":
+    """Read the used columns of every file of the source, in order (no columns: all); also return the URLs that were read."""
+    source = config.data["source"]
+    if source == EMBEDDED:
+        return datasets.census(), (EMBEDDED,)
+    return _joined(*source_files(config), columns, "data.source")
 
 
 def _read_source(
     source: str, options: Mapping[str, Any], columns: Sequence[str] | None, config: Config, where: str
-) -> "pd.DataFrame":
+) -> "tuple[pd.DataFrame, tuple[str, ...]]":
+    if source == EMBEDDED:
+        return datasets.census(), (EMBEDDED,)
+    return _joined(*table_files(source, options, config, where), columns, where)
+
+
+def _joined(
+    location: Location, fs: Any, paths: Sequence[str], columns: Sequence[str] | None, where: str
+) -> "tuple[pd.DataFrame, tuple[str, ...]]":
     import pandas as pd
 
-    if source == "dit://census":
-        return datasets.census()
-    fs, paths = _files(_input(source, config, options), source, where)
-    frames = [_read_file(fs, path, columns, where) for path in paths]
+    names = tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
+    frames = [_read_file(fs, path, columns, (location, where)) for path in paths]
     if len(frames) == 1:
-        return frames[0]
+        return frames[0], names
     shared = list(frames[0].columns)
     for frame in frames[1:]:
         _check_names(list(frame.columns), shared, where)
@@ -140,55 +157,24 @@ def _read_source(
                     f"{where}: the column {column!r} is {' and '.join(sorted(map(str, kinds)))} in different files"
                 )
             frames = [frame.astype({column: object}) for frame in frames]  # exact, whatever their widths
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(frames, ignore_index=True), names
 
 
-def _input(path: str, config: Config, options: Mapping[str, Any] | None = None) -> Location:
-    """Resolve known names and paths relative to the config file."""
-    from pathlib import Path
-
-    url = datasets.resolve(path)
-    if "://" not in url:
-        url = str(Path(config.folder) / Path(url).expanduser())
-    return Location(url, options or {})
-
-
-def _files(location: Location, source: str, where: str) -> tuple[Any, list[str]]:
-    fs, path = filesystem(location, where.removesuffix(".source"))
-    shown = public_url(source)
-    try:
-        if fs.isdir(path):
-            paths = sorted(str(found) for found in fs.find(path) if str(found).endswith(".parquet"))
-        elif fs.exists(path):
-            paths = [path]
-        else:
-            paths = sorted(str(found) for found in fs.glob(path) if not fs.isdir(found))
-    except Exception as error:
-        raise InputError(f"{where}: cannot read {shown}: {reason(error)}") from error
-    if not paths:
-        raise InputError(f"{where}: no file at {shown}")
-    for found in paths:
-        if not re.search(r"\.(csv|csv\.gz|parquet)$", _name(found)):
-            raise InputError(f"{where} must be .csv, .csv.gz or .parquet; got {_name(found)!r}")
-    return fs, paths
-
-
-def _name(path: str) -> str:
-    """The file's name, without the query of a web address, where tokens live."""
-    return (path.partition("?")[0] if "://" in path else path).rsplit("/", 1)[-1]
-
-
-def _read_file(fs: Any, path: str, columns: Sequence[str] | None, where: str) -> "pd.DataFrame":
+def _read_file(fs: Any, path: str, columns: Sequence[str] | None, origin: tuple[Location, str]) -> "pd.DataFrame":
     """Read one file; text stays text, so that nothing is guessed from it."""
-    name = _name(path)
-    try:
+    name, (location, where) = file_name(path), origin
+
+    def content() -> "pd.DataFrame":
         with fs.open(path, "rb", compression="gzip" if name.endswith(".gz") else None) as file:
             read = _read_parquet if name.endswith(".parquet") else _read_csv
             return read(file, columns, f"{where}: {name}")
+
+    try:
+        return reading(content)
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{where}: cannot read {name}: {reason(error)}") from error
+        raise InputError(f"{where}: cannot read {name}: {reason(error, location)}") from error
 
 
 def _read_csv(file: Any, columns: Sequence[str] | None, where: str) -> "pd.DataFrame":
@@ -281,7 +267,8 @@ def _used_rows(complete: NDArray[np.int64], config: Config) -> NDArray[np.int64]
 
 
 def _source(config: Config) -> str:
-    return public_url(config.data["source"])
+    source = config.data["source"]
+    return public_url(source if isinstance(source, str) else source["latest"])
 
 
 def _single_type(name: str, column: "pd.Series[Any]") -> None:
@@ -303,9 +290,12 @@ def _numeric(name: str, column: "pd.Series[Any]") -> tuple[Attribute, NDArray[np
         raise InputError(f"column {name!r} must be numeric; got booleans (use kind: categorical)")
     factors, distinct = pd.factorize(column)
     numbers = _numbers(name, distinct, np.bincount(factors), factors)
+    unit = None
+    if numbers.dtype.kind == "M":
+        unit, numbers = np.datetime_data(numbers.dtype)[0], numbers.view(np.int64)
     levels, inverse = np.unique(numbers, return_inverse=True)
     values = levels if levels.dtype == np.float64 else _offsets(levels)
-    attribute = Attribute(name, "numeric", tuple(levels.tolist()), values)
+    attribute = Attribute(name, "numeric", tuple(levels.tolist()), values, unit=unit)
     return attribute, inverse.astype(np.int32)[factors]
 
 
@@ -345,7 +335,7 @@ def _stamps(cells: "pd.Series[Any]") -> NDArray[Any]:
         times = times.dt.as_unit("ns")
     except pd.errors.OutOfBoundsDatetime:  # 9999-12-31 and the like
         times = times.dt.as_unit("us")
-    stamps: NDArray[Any] = times.astype("int64").to_numpy()
+    stamps: NDArray[Any] = times.astype("int64").to_numpy().view(f"datetime64[{times.dt.unit}]")
     return stamps
 
 

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dit_dask.errors import InputError
@@ -10,6 +10,7 @@ from dit_dask.store import Folder
 
 SCHEMA_VERSION = 1
 NAME = "manifest.json"
+PLAN = "plan.json"
 KEYS = {"status", "config", "input", "versions", "seed", "timings", "plan", "parts"}
 PACKAGES = ("dask", "distributed", "numpy", "numba", "pandas", "pyarrow", "scikit-learn", "fsspec")
 
@@ -24,25 +25,75 @@ def versions() -> dict[str, str]:
 
 def read(folder: Folder) -> dict[str, Any] | None:
     """Return the manifest, or None where there is none that can be read."""
-    content = folder.read(NAME)
-    if content is None:
-        return None
-    try:
-        document = json.loads(content)
-    except ValueError:
-        return None
-    is_ours = isinstance(document, dict) and document.get("schema_version") == SCHEMA_VERSION and document.keys() >= KEYS
+    return _parsed(folder.read(NAME))
+
+
+def _parsed(content: bytes | None) -> dict[str, Any] | None:
+    document = _mapping(content)
+    is_ours = document.get("schema_version") == SCHEMA_VERSION and document.keys() >= KEYS
     return document if is_ours else None
+
+
+def _mapping(content: bytes | None) -> dict[str, Any]:
+    try:
+        document = json.loads(content or b"")
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def write(folder: Folder, document: Mapping[str, Any]) -> None:
     """Replace the manifest."""
-    write_json(folder, NAME, {"schema_version": SCHEMA_VERSION, **document})
+    folder.write(NAME, _rendered({"schema_version": SCHEMA_VERSION, **document}))
+
+
+def note(folder: Folder, document: Mapping[str, Any]) -> None:
+    """Replace the manifest unless someone else has completed this very run meanwhile; what is complete stays so."""
+    content = _rendered({"schema_version": SCHEMA_VERSION, **document})
+    tried = False
+
+    def change(stored: bytes | None) -> bytes | None:
+        nonlocal tried
+        earlier, tried = tried, True
+        is_complete = _mapping(stored).get("status") == "complete"
+        return None if earlier or is_complete else content  # once is enough: another writer's note is as good
+
+    folder.amend(NAME, change)
+
+
+def discard(folder: Folder) -> None:
+    """Remove a run, its manifest first: what is left of it by a crash must not read as complete."""
+    folder.clear(first=NAME)
+
+
+def agreed_plan(folder: Folder, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the one plan of a run: the first to create it decides for everyone who works on the same run."""
+    known = _plan(folder)
+    if known:
+        return known
+    mine = make()
+    content = _rendered({"dit_dask": versions()["dit_dask"], "plan": mine})
+    if folder.create(PLAN, content):
+        return mine
+    theirs = _plan(folder)
+    if not theirs:  # unreadable, or made by another version
+        folder.write(PLAN, content)
+    return theirs or mine
+
+
+def _plan(folder: Folder) -> dict[str, Any]:
+    document = _mapping(folder.read(PLAN))
+    plan = document.get("plan") if document.get("dit_dask") == versions()["dit_dask"] else None
+    return plan if isinstance(plan, dict) else {}
 
 
 def write_json(folder: Folder, name: str, value: Any) -> None:
     """Write JSON that a person can read and that can hold no NaN."""
-    folder.write(name, (dumps(value) + "\n").encode())
+    folder.write(name, _rendered(value))
+
+
+def _rendered(value: Any) -> bytes:
+    return (dumps(value) + "\n").encode()
 
 
 def dumps(value: Any) -> str:

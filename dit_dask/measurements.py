@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask import seeds
@@ -15,7 +15,6 @@ from dit_dask.measures import MEASURES, kind_of
 from dit_dask.measures.kind import Evidence, Finding, Measure, Source
 from dit_dask.registry import Context
 from dit_dask.release import Release
-from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.spec import Component
 from dit_dask.store import redacted
@@ -28,18 +27,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Publisher:
-    """A sanitizer of the run and the random stream that its first test gives it; the original is published as it is."""
+    """A sanitizer of the run, by its first test; the original is published as it is."""
 
     parameters: Mapping[str, Any] | None
-    sanitizer: Sanitizer
-    stream: tuple[object, ...] = ()
+    test: Test | None
 
-    def release(self, rows: Rows, seed: int) -> Release:
+    def release(self, rows: Rows) -> Release:
         """Publish the table, as the test of this sanitizer does."""
-        return self.sanitizer.release(rows.table, seeds.stream(seed, *self.stream))
+        if self.test is None or not isinstance(self.test.procedure, Procedure):
+            return Raw().release(rows.table, seeds.stream(0))
+        return self.test.procedure.full(self.test.rows.table)
 
 
-ORIGINAL = Publisher(None, Raw())
+ORIGINAL = Publisher(None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,10 @@ class Measurement:
     measure: Measure
     tables: Mapping[str, int]
     publisher: Publisher | None
+
+    def light(self) -> "Measurement":
+        """The same without the table of its test, which need not travel with every task."""
+        return self if self.publisher is None else replace(self, publisher=replace(self.publisher, test=None))
 
     def entry(self, finding: Finding) -> dict[str, Any]:
         """The object in measures.json."""
@@ -125,8 +129,7 @@ def publishers(tests: Sequence[Test]) -> list[Publisher]:
     for test in tests:
         procedure, parameters = test.procedure, test.parameters["sanitizer"]
         if isinstance(procedure, Procedure) and not isinstance(procedure.sanitizer, Raw):
-            stream = (procedure.name, "full")
-            found.setdefault(json.dumps(parameters, default=str), Publisher(parameters, procedure.sanitizer, stream))
+            found.setdefault(json.dumps(parameters, default=str), Publisher(parameters, test))
     return [ORIGINAL, *found.values()]
 
 
@@ -145,15 +148,12 @@ def build_agenda(
             places[key] = sources.index(source)
         parameters = {key: value for key, value in given(point).items() if value is not None}
 
-        def reader(path: str, where: str = where) -> str:
-            return read(path, where)
-
         of_releases = kind.of_releases(point)
         for publisher in publishers(tests) if of_releases else [None]:
             identity = measure_id(parameters, publisher.parameters if publisher else None, original=of_releases)
             if any(other.id == identity for other in measurements):
                 raise InputError(f"{where} repeats another measure: {identity}")
-            context = Context(rows.table.schema, rows.used, config.seed, identity, where, reader)
+            context = Context(rows.table.schema, rows.used, config.seed, identity, where, read)
             built = kind.build(point, context)
             measurements.append(Measurement(identity, point["name"], parameters, built, places, publisher))
     material = Material(frame, rows, tables, config.seed)

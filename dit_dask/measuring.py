@@ -11,7 +11,9 @@ from dit_dask.errors import RunError
 from dit_dask.graph import ATTEMPTS, RESTART_SECONDS, RETRIES, LostWorkError, result_of
 from dit_dask.manifest import write_json
 from dit_dask.measurements import Agenda, Material, Measurement, Publisher
+from dit_dask.measures.closeness import Piece, Records
 from dit_dask.measures.kind import Divided, Finding
+from dit_dask.measures.space import Neighbours
 from dit_dask.progress import Observer
 from dit_dask.release import Release
 from dit_dask.store import Folder
@@ -63,6 +65,7 @@ class Tasks:
         self._shared = client.scatter(material, hash=False)
         self._name = uuid4().hex[:8]
         self._releases: dict[int, Future] = {}
+        self._pieces: list[Future] = []  # held: the scheduler cannot cancel what nobody wants any more
 
     def run(self, measurements: Sequence[Measurement]) -> None:
         """Submit all, wait for all, fail with the first failure."""
@@ -72,10 +75,10 @@ class Tasks:
             for one, future in zip(measurements, futures, strict=True):
                 result_of(future, one.id)
         finally:
-            self._client.cancel([*futures, *self._releases.values()])
+            self._client.cancel([*futures, *self._pieces, *self._releases.values()])
 
     def _task(self, one: Measurement) -> "Future":
-        release = self._release(one.publisher)
+        release, one = self._release(one.publisher), one.light()
         if not isinstance(one.measure, Divided):
             return self._submit(take_whole, self._shared, one, release, self._folder, key=f"measure-{one.id}")
         pieces = one.measure.pieces(self._material.evidence(one))
@@ -83,6 +86,7 @@ class Tasks:
             self._submit(take_piece, self._shared, one, release, piece, key=f"measure-{one.id}-{place:05d}")
             for place, piece in enumerate(pieces)
         ]
+        self._pieces += found
         return self._submit(take_joined, self._shared, one, release, self._folder, found, key=f"join-{one.id}")
 
     def _release(self, publisher: Publisher | None) -> "Future | None":
@@ -99,7 +103,7 @@ class Tasks:
 
 def publish(material: Material, publisher: Publisher) -> Release:
     """On a worker: what a sanitizer of the run publishes."""
-    return publisher.release(material.rows, material.seed)
+    return publisher.release(material.rows)
 
 
 def take_whole(material: Material, one: Measurement, release: Release | None, folder: Folder) -> None:
@@ -130,3 +134,22 @@ def keep(folder: Folder, one: Measurement, finding: Finding) -> None:
         pq.write_table(pa.table({"record": np.arange(length), **finding.columns}), buffer, compression="zstd")
         folder.write(f"measures/{one.id}.parquet", buffer.getvalue())
     write_json(folder, f"measures/{one.id}.json", one.entry(finding))
+
+
+def spread(client: "Client", records: Records) -> list[Neighbours]:
+    """Search for the closest records on a cluster, one task for each block."""
+    shared = client.scatter(records, broadcast=True, hash=False)
+    name = uuid4().hex[:8]
+    futures = [
+        client.submit(search, shared, piece, key=f"closest-{piece[0]}-{piece[1]}-{name}", retries=RETRIES, pure=False)
+        for piece in records.pieces()
+    ]
+    client.gather(futures, errors="skip")
+    return [
+        result_of(future, f"closeness: {piece[0]} records") for future, piece in zip(futures, records.pieces(), strict=True)
+    ]
+
+
+def search(records: Records, piece: Piece) -> Neighbours:
+    """On a worker: search one block."""
+    return records.search(piece)

@@ -2,8 +2,9 @@
 
 import hashlib
 import io
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,18 +35,27 @@ def part_name(test: str, part: int) -> str:
 def write_part(
     folder: Folder, name: str, record: "NDArray[np.int64]", multiplicity: "NDArray[np.int64]", influence: Influence
 ) -> PartFile:
-    """Write one part; the content digest goes into the file's own metadata, so that a resume can trust it."""
+    """Write one part; the content digest goes into the file's own metadata, so that a resume can trust it.
+
+    A retried task or another run may have been here before: a part that is valid for this plan stays as it is.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     own = (record, multiplicity, influence.distance, influence.predicted, influence.predicted_without)
     arrays: tuple[NDArray[np.generic], ...] = (*own, *influence.estimates.values())
-    table = pa.table(dict(zip((*COLUMNS, *influence.estimates), arrays, strict=True)))
+    skipped = np.isnan(influence.distance)  # written as null
+    columns = [pa.array(array, mask=None if array is record or array is multiplicity else skipped) for array in arrays]
+    table = pa.table(dict(zip((*COLUMNS, *influence.estimates), columns, strict=True)))
     table = table.replace_schema_metadata({DIGEST: _content_digest(arrays).encode()})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
-    folder.write(name, content)
+    if not folder.create(name, content):
+        found = read_part(folder, name, record)
+        if found is not None:
+            return found[0]
+        folder.write(name, content)
     return PartFile(name, len(record), hashlib.sha256(content).hexdigest())
 
 
@@ -60,7 +70,7 @@ def read_part(folder: Folder, name: str, record: "NDArray[np.int64]") -> tuple[P
     try:
         table = pq.read_table(io.BytesIO(content))
         names = (*COLUMNS, *(name for name in table.column_names if name not in COLUMNS))
-        arrays = tuple(table.column(column).to_numpy() for column in names)
+        arrays = tuple(_filled(table.column(column)) for column in names)
     except (pa.ArrowException, KeyError, OSError):
         return None
     written = (table.schema.metadata or {}).get(DIGEST, b"").decode()
@@ -69,6 +79,15 @@ def read_part(folder: Folder, name: str, record: "NDArray[np.int64]") -> tuple[P
     part = PartFile(name, len(record), hashlib.sha256(content).hexdigest())
     estimates = dict(zip(names[len(COLUMNS) :], arrays[len(COLUMNS) :], strict=True))
     return part, Influence(arrays[2], arrays[3], arrays[4], estimates=estimates)
+
+
+def _filled(column: Any) -> "NDArray[Any]":
+    """What a column held before the values of skipped records became null."""
+    import pyarrow as pa
+
+    absent = math.nan if pa.types.is_floating(column.type) else -1
+    values: NDArray[Any] = column.fill_null(absent).to_numpy()
+    return values
 
 
 def _content_digest(arrays: "tuple[NDArray[np.generic], ...]") -> str:

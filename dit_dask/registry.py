@@ -2,32 +2,42 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dit_dask.schema import Schema
 from dit_dask.spec import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 T = TypeVar("T", covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What a component may know when it is built; `read` opens a file named in the config."""
+    """What a component may know when it is built.
+
+    `read(path, where)` opens a file named in the config, which lies in `folder`; `frame` has the rows' own cells, for those
+    that see rows.
+    """
 
     schema: Schema
     rows: int
     seed: int
     test: str
     where: str
-    read: Callable[[str], str]
+    read: Callable[[str, str], str]
+    folder: str = "."
+    frame: "pd.DataFrame | None" = None
 
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """One registered thing."""
+    """One registered thing; `sees_rows` is for a sanitizer that takes the rows' own cells instead of codes."""
 
     parameters: Record
     build: Callable[[Mapping[str, Any], Context], T]
+    sees_rows: bool = False
 
 
 class Registry(Mapping[str, Kind[T]]):

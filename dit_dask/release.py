@@ -63,10 +63,14 @@ class Ranges:
         """Return (classes, …): equal rows publish the same values."""
         return np.concatenate([self.low, self.high], axis=1)
 
+    def only(self, kept: "NDArray[np.bool_]") -> "Ranges":
+        """The values of some classes."""
+        return Ranges(self.low[kept], self.high[kept])
+
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """Published values as any sets of codes: class c has row value[c, d] of sets[d][values, levels], whose rows differ."""
+    """Published values that are any sets of codes: class c has row value[c, d] of sets[d][values, levels]; rows differ."""
 
     value: "NDArray[np.int32]"
     sets: tuple["NDArray[np.bool_]", ...]
@@ -84,6 +88,10 @@ class Sets:
         """Return (classes, d): equal rows publish the same values."""
         return self.value
 
+    def only(self, kept: "NDArray[np.bool_]") -> "Sets":
+        """The values of some classes."""
+        return Sets(self.value[kept], self.sets)
+
 
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -97,3 +105,12 @@ class Release:
     def covers(self, target: "NDArray[np.int32]") -> "NDArray[np.bool_]":
         """Return (classes, d): where the published value covers the target's value."""
         return self.published.covers(target)
+
+    def without_row(self, place: int, secret: int) -> "Release":
+        """Take one row with this secret out of a class; a class that is empty then is gone, and so is the tree."""
+        counts = self.counts.copy()
+        counts[place, secret] -= 1
+        if counts[place].any():
+            return Release(self.schema, self.published, counts)
+        kept = np.arange(len(counts)) != place
+        return Release(self.schema, self.published.only(kept), counts[kept])

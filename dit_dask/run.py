@@ -3,27 +3,31 @@
 import hashlib
 import io
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import gates, graph, manifest, measuring, plan, report
+from dit_dask import black_boxes, gates, graph, history, manifest, measuring, plan, report
 from dit_dask.config import Config, Location
 from dit_dask.engines import NoisyCounts
 from dit_dask.engines.noisy_counts import Simulated, delta_interval
 from dit_dask.engines.noisy_counts.procedure import distinct_patterns
-from dit_dask.errors import DitError
+from dit_dask.engines.repeated import exceedance
+from dit_dask.errors import DitError, RunError
 from dit_dask.gates import Gate, Verdict
-from dit_dask.load import load, load_with, read_text
+from dit_dask.load import load, load_with
 from dit_dask.measurements import Agenda, build_agenda, check_measures, columns_of
 from dit_dask.progress import Observer
+from dit_dask.source import check_source, read_text
 from dit_dask.store import Folder, redacted
-from dit_dask.summary import plain
-from dit_dask.sweep import Test, build_tests, check_tests, given, run_digest, test_id
+from dit_dask.summary import plain, sampled
+from dit_dask.sweep import Test, build_tests, check_tests, columns_seen, given, run_digest, test_id
 from dit_dask.table import Rows
+from dit_dask.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,11 +39,12 @@ CHECKPOINT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Crew:
-    """Who does the work: how to reach them, how many they are, and the bytes each may use, if known."""
+    """Who does the work: how to reach them, how many they are, the bytes each may use, if known, and their longest silence."""
 
     connect: Callable[[], "AbstractContextManager[Client]"]
     workers: int
     memory: int | None = None
+    stall_seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +61,13 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """A complete run."""
+    """A run that is complete, or that ended early because a gate was lost."""
 
     folder: Folder
     summary: list[dict[str, Any]]
     measures: list[dict[str, Any]]
     verdicts: list[Verdict]
+    stopped: bool = False  # before its end, because a gate was lost
 
     @property
     def passed(self) -> bool:
@@ -73,8 +79,8 @@ def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
     """Check everything that needs no cluster: gates, parameters, table, files."""
     parsed = [gates.parse(text, f"gates[{place}]") for place, text in enumerate(config.gates)]
     check_tests(config)
-    points = check_measures(config)
-    rows, shown = load_with(config, columns_of(points), frame) if points else (load(config, frame), None)
+    points, seen = check_measures(config), columns_seen(config)
+    rows, shown = load_with(config, columns_of(points), frame, seen) if points else (load(config, frame, seen), None)
     files: dict[str, str] = {}
 
     def read(path: str, where: str) -> str:
@@ -82,10 +88,17 @@ def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
         files[path] = hashlib.sha256(text.encode()).hexdigest()
         return text
 
-    tests = build_tests(config, rows, read)
+    output = Folder(_absolute(config.output))
+    tests, code = black_boxes.ready(build_tests(config, rows, read), config, output)
     agenda = None if shown is None else build_agenda(config, rows, shown, tests, read)
-    name = f"{config.name}-{run_digest(config, rows, tests, files, None if agenda is None else agenda.digest)}"
-    return Prepared(config, rows, tests, parsed, agenda, Folder(_absolute(config.output)).child(name))
+    name = f"{config.name}-{run_digest(config, rows, tests, files | code, None if agenda is None else agenda.digest)}"
+    return Prepared(config, rows, tests, parsed, agenda, output.child(name))
+
+
+def probe(config: Config) -> None:
+    """Find out, before anything is loaded, whether the input can be listed and the output written."""
+    check_source(config)
+    Folder(_absolute(config.output)).probe()
 
 
 def names(config: Config) -> list[str]:
@@ -103,10 +116,15 @@ def run(prepared: Prepared, crew: Crew, watcher: Observer, *, fresh: bool = Fals
     """Do what is missing of a run and write its folder."""
     folder = prepared.folder
     if fresh:
-        folder.clear()
+        manifest.discard(folder)
+        black_boxes.forget(prepared.tests)
+    folder.tidy()
     document = _opened(prepared, watcher)
     try:
         return _completed(prepared, document, crew, watcher)
+    except BreachedError as error:
+        _mark_failed(folder, document, f"stopped early: {error}")
+        return Finished(folder, [], [], error.verdicts, stopped=True)
     except BaseException as error:
         text = str(error) if isinstance(error, DitError) else type(error).__name__
         _mark_failed(folder, document, text)
@@ -117,28 +135,33 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
     """Publish a run that is whole; else reach the crew and do what is missing."""
     folder = prepared.folder
     ledgers = _restored(prepared, document, watcher) if document["plan"] else []
-    is_whole = _unchanged(document, ledgers) and manifest.whole(folder) and measuring.whole(prepared.agenda, folder)
-    if document["status"] == "complete" and is_whole:
+    if _is_whole(prepared, document, ledgers):
+        watcher.note(f"nothing new: this data was audited at {document['timings']['finished']}")
         return _publish(prepared, document, manifest.complete(folder)[1], report.read_measures(folder))
+    if document["status"] == "complete":
+        manifest.write(folder, document | {"status": "running"})  # it lost something; from here on it is not complete
     clock = Clock()
     with crew.connect() as client:
         if client.dashboard_link:
             watcher.note(f"{client.dashboard_link} shows the cluster at work")
         clock.lap("cluster")
         _compiling = graph.warm_up(client)
-        if not document["plan"]:
-            document["plan"] = plan.document(prepared.tests, plan.make(prepared.tests, crew.workers))
-            plan.memory_needed(crew.memory)
+        prepared = _examined(prepared, document, client, crew, watcher)
+        if not ledgers or any(test.oracle is not None for test in prepared.tests):  # now it is known which rows stand for which
             ledgers = _restored(prepared, document, watcher)
         document["status"] = "running"
         document.pop("error", None)
-        manifest.write(folder, document)
+        manifest.note(folder, document)
         clock.lap("plan")
         study = graph.Study(prepared.tests)
-        checkpoint = Checkpoint(folder, document, ledgers)
-        outcomes = graph.execute(client, study, folder, ledgers, watcher, checkpoint) if ledgers else []
+        checkpoint, watchdog = Checkpoint(prepared, document, ledgers), Watchdog(crew.stall_seconds)
+        outcomes = graph.execute(client, study, folder, ledgers, watcher, checkpoint, watchdog) if ledgers else []
+        _refuse_skipped(ledgers, watcher)
         measures = [] if prepared.agenda is None else measuring.take(client, prepared.agenda, folder, watcher)
     clock.lap("work")
+    theirs = manifest.read(folder)
+    if theirs and _is_whole(prepared, theirs, ledgers):  # someone ran the same audit at the same time and was first
+        return _publish(prepared, theirs, manifest.complete(folder)[1], measures)
     for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
         watcher.note(f"an adversary raised {note} while training")
     summary = [_entry(ledger, outcome) for ledger, outcome in zip(ledgers, outcomes, strict=True)]
@@ -148,6 +171,35 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
     document["parts"] = {ledger.test.id: _parts(ledger) for ledger in ledgers}
     document["timings"] |= {"finished": _now(), "seconds": clock.laps}
     return _publish(prepared, document, summary, measures)
+
+
+def _examined(prepared: Prepared, document: dict[str, Any], client: "Client", crew: Crew, watcher: Observer) -> Prepared:
+    """Examine the black boxes, unless an earlier session did; fix the plan; and settle which rows must be tested."""
+    known = {name: kept["oracle"] for name, kept in document["plan"].items() if "oracle" in kept}
+    hurry = prepared.config.stop_on_breach
+    tests, found = black_boxes.examine(prepared.tests, known, partial(graph.examined, client), watcher, hurry=hurry)
+    if not document["plan"]:
+        document["plan"] = manifest.agreed_plan(
+            prepared.folder, lambda: plan.document(tests, plan.make(tests, crew.workers, found))
+        )
+        plan.memory_needed(crew.memory)
+    return replace(prepared, tests=tests)
+
+
+def _refuse_skipped(ledgers: Sequence[graph.Ledger], watcher: Observer) -> None:
+    """Records that could not be tested leave a run incomplete, unless so many were allowed."""
+    for ledger in ledgers:
+        oracle, skipped = ledger.test.oracle, ledger.skipped
+        if oracle is None or not len(skipped):
+            continue
+        few = ", ".join(map(str, skipped[:10])) + (", …" if len(skipped) > 10 else "")
+        text = f"{ledger.test.id}: {len(skipped):,} of {len(ledger.test.audited):,} records were skipped ({few})"
+        watcher.note(text)
+        if len(skipped) > oracle.policy.allowed:
+            cause = next(iter(ledger.failures.values()))
+            raise RunError(
+                f"{text}; the first because {cause}; allow_skipped lets the run complete, the same command tries again"
+            )
 
 
 def _restored(prepared: Prepared, document: dict[str, Any], watcher: Observer) -> list[graph.Ledger]:
@@ -164,19 +216,33 @@ def _restored(prepared: Prepared, document: dict[str, Any], watcher: Observer) -
 
 
 class Checkpoint:
-    """Keeps the engine seconds in the manifest, now and then, for a resumed run to add to."""
+    """Keeps the engine seconds in the manifest, now and then, for a resumed run to add to; ends a run whose gates are lost."""
 
-    def __init__(self, folder: Folder, document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> None:
-        self._folder, self._document, self._ledgers = folder, document, ledgers
+    def __init__(self, prepared: Prepared, document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> None:
+        self._folder, self._document, self._ledgers = prepared.folder, document, ledgers
+        self._gates = prepared.gates if prepared.config.stop_on_breach else ()
         self._last = time.monotonic()
 
     def __call__(self) -> None:
         """Note the seconds; write them if that was not done just now."""
+        if self._gates and any(ledger.done < ledger.plan.distinct for ledger in self._ledgers):
+            lost = gates.lost(self._gates, [ledger.at_least() for ledger in self._ledgers])
+            if lost:
+                done = sum(ledger.done for ledger in self._ledgers)
+                raise BreachedError(lost, f"{lost[0].name} is lost after {done:,} records: {lost[0].reason} at least")
         seconds = {ledger.test.id: round(ledger.seconds, 6) for ledger in self._ledgers}
         self._document["timings"]["engine_seconds"] = seconds
         if time.monotonic() - self._last > CHECKPOINT_SECONDS:
-            manifest.write(self._folder, self._document)
+            manifest.note(self._folder, self._document)
             self._last = time.monotonic()
+
+
+class BreachedError(RunError):
+    """A gate is lost whatever the rest of the records say."""
+
+    def __init__(self, verdicts: list[Verdict], text: str) -> None:
+        super().__init__(text)
+        self.verdicts = verdicts
 
 
 class Clock:
@@ -205,12 +271,13 @@ def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
         return earlier | {"config": _resolved(prepared)}
     if earlier is not None:
         watcher.note("the folder holds a run of another version: starting over")
-        prepared.folder.clear()
+        manifest.discard(prepared.folder)
     many = [f"{len(some)} {what}{'s' if len(some) > 1 else ''}" for what, some in _work(prepared).items() if some]
     watcher.note(f"{rows.described()}; measuring {' and '.join(many)}")
     document = {
         "status": "running",
         "config": _resolved(prepared),
+        "files": list(rows.files),
         "input": {"read": rows.read, "dropped": rows.dropped, "used": rows.used, "digest": rows.digest()},
         "versions": versions,
         "seed": prepared.config.seed,
@@ -234,9 +301,10 @@ def _resolved(prepared: Prepared) -> dict[str, Any]:
         "name": config.name,
         "data": config.data,
         "schema": config.schema,
-        "tests": [test.parameters for test in prepared.tests],
+        "tests": [_full(test) for test in prepared.tests],
         "measures": config.measures,
         "gates": config.gates,
+        "stop_on_breach": config.stop_on_breach,
         "output": {"url": config.output.url, "storage_options": config.output.storage_options},
         "cluster": config.cluster,
         "seed": config.seed,
@@ -245,8 +313,18 @@ def _resolved(prepared: Prepared) -> dict[str, Any]:
     return shown if isinstance(shown, dict) else {}
 
 
-def _unchanged(document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> bool:
-    return all(document["parts"].get(ledger.test.id) == _parts(ledger) for ledger in ledgers)
+def _full(test: Test) -> dict[str, Any]:
+    """All keys of a test, those that cannot change a result too."""
+    settings = {key: value for key, value in test.settings.items() if value is not None}
+    return {**test.parameters, "sanitizer": {**test.parameters["sanitizer"], **settings}}
+
+
+def _is_whole(prepared: Prepared, document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> bool:
+    """Tell whether a run is complete and nothing of it was lost or altered since."""
+    folder = prepared.folder
+    unchanged = all(document["parts"].get(ledger.test.id) == _parts(ledger) for ledger in ledgers)
+    is_there = document["status"] == "complete" and unchanged and manifest.whole(folder)
+    return is_there and measuring.whole(prepared.agenda, folder)
 
 
 def _parts(ledger: graph.Ledger) -> list[dict[str, Any]]:
@@ -258,7 +336,7 @@ def _entry(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
     test, release = ledger.test, outcome.release
     return {
         "test": test.id,
-        "parameters": test.parameters,
+        "parameters": redacted(test.parameters),
         "engine": test.engine,
         "engine_reason": test.engine_reason,
         **outcome.statistics,
@@ -267,14 +345,18 @@ def _entry(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
         "claim_holds": release.holds,
         "claim_broken": {"classes": release.broken_classes, "records": release.broken_records},
         **_estimated(ledger, outcome),
+        **_sampled(ledger, outcome),
+        **_asked(ledger),
         "seconds": plain(round(ledger.seconds, 6)),
     }
 
 
 def _estimated(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
-    """What a simulation adds: the largest unbiased distance, an interval for delta, and what the noise was shown to lose."""
+    """What estimates add: how often repeats exceed a limit; for noisy counts an interval for delta and the epsilon lost."""
     procedure, estimates = ledger.test.procedure, ledger.estimates(ledger.records)
-    if not isinstance(procedure, NoisyCounts) or not estimates:
+    if not isinstance(procedure, NoisyCounts):
+        return {"repeats": exceedance(ledger.row_estimates(), procedure.repeats)} if estimates else {}
+    if not estimates:
         return {}
     sampled = Simulated(estimates["unbiased"], estimates["unbiased"], estimates["stderr"])
     comparisons = distinct_patterns(ledger.test.rows.table, ledger.records)
@@ -284,6 +366,21 @@ def _estimated(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
         "delta_interval": list(delta_interval(sampled, procedure.sampling.samples, comparisons)),
         "effective_epsilon": None if loss is None else {"at_least": plain(loss.epsilon), "confidence": loss.confidence},
     }
+
+
+def _sampled(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
+    """What a sample of the rows says about all of them."""
+    records = ledger.test.parameters["records"]
+    is_sample = isinstance(records, Mapping) and outcome.statistics["records"]
+    return {"sampling": sampled(outcome.statistics, ledger.test.rows.used)} if is_sample else {}
+
+
+def _asked(ledger: graph.Ledger) -> dict[str, Any]:
+    """How a black box behaved, and the rows that it failed on."""
+    if ledger.plan.oracle is None:
+        return {}
+    shown = {key: value for key, value in ledger.plan.oracle.items() if key != "seconds"}
+    return {"oracle": shown, "skipped_records": ledger.skipped.tolist()}
 
 
 def _write_distributions(folder: Folder, ledgers: Sequence[graph.Ledger], outcomes: Sequence[graph.Outcome]) -> None:
@@ -308,12 +405,13 @@ def _publish(
     finished = document | {"status": "complete"}
     report.write(prepared.folder, finished, summary, verdicts)
     manifest.write(prepared.folder, finished)
+    history.append(Folder(_absolute(prepared.config.output)), history.entry(prepared.folder, finished, summary))
     return Finished(prepared.folder, summary, measures, verdicts)
 
 
 def _mark_failed(folder: Folder, document: dict[str, Any], text: str) -> None:
     """Say in the manifest why the run ended; what failed may be the storage itself."""
     try:
-        manifest.write(folder, document | {"status": "failed", "error": text})
+        manifest.note(folder, document | {"status": "failed", "error": text})
     except DitError:
         return

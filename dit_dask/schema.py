@@ -19,6 +19,7 @@ class Attribute:
 
     Numeric levels are the sorted distinct values of the table and `values` their numbers; categorical
     levels are the leaves of `hierarchy` in depth-first order, so each generalised value is a range of codes.
+    Dates are whole numbers of `unit` (ns or us) since 1970 in UTC; other attributes have no unit.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Attribute:
     levels: tuple[object, ...]
     values: "NDArray[np.float64] | None" = None
     hierarchy: Hierarchy | None = None
+    unit: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -180,12 +180,16 @@ class Named:
 
 @dataclass(frozen=True)
 class Field:
-    """One key of a record: what it takes, its default, and whether a list of values is a sweep."""
+    """One key of a record: what it takes, its default, and whether a list of values is a sweep.
+
+    An incidental key says how, not what: it cannot change a result, so it is no part of a run's identity.
+    """
 
     spec: Spec
     default: Any = REQUIRED
     sweep: bool = False
     about: str = ""
+    incidental: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Describe the key, and the list where it may sweep."""

@@ -1,7 +1,7 @@
 """The distribution of a test's distances: merged from parts in any order, then described."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 THRESHOLDS = {"0.001": 0.001, "0.00316": 10**-2.5, "0.01": 0.01, "0.1": 0.1}
 MOST_POINTS = 10_000
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +24,17 @@ class Distribution:
     rows: "NDArray[np.int64]"
     distinct: "NDArray[np.int64]"
     changed: int
+    skipped: int = 0
 
     @classmethod
     def of(cls, distance: "NDArray[np.float64]", first: "NDArray[np.bool_]", changed: int) -> "Distribution":
-        """Count rows with these distances; `first` marks the first row of each distinct record."""
+        """Count rows with these distances; `first` marks the first row of each distinct record, no number a skipped one."""
+        tested = ~np.isnan(distance)
+        skipped = int((~tested).sum())
+        distance, first = distance[tested], first[tested]
         unique, inverse = np.unique(distance, return_inverse=True)
         distinct = np.bincount(inverse, weights=first, minlength=len(unique)).astype(np.int64)
-        return cls(unique, np.bincount(inverse, minlength=len(unique)), distinct, changed)
+        return cls(unique, np.bincount(inverse, minlength=len(unique)), distinct, changed, skipped)
 
 
 def merge(parts: Sequence[Distribution]) -> Distribution:
@@ -38,7 +43,8 @@ def merge(parts: Sequence[Distribution]) -> Distribution:
     rows, distinct = np.zeros(len(unique), np.int64), np.zeros(len(unique), np.int64)
     np.add.at(rows, inverse, np.concatenate([part.rows for part in parts]))
     np.add.at(distinct, inverse, np.concatenate([part.distinct for part in parts]))
-    return Distribution(unique, rows, distinct, sum(part.changed for part in parts))
+    changed, skipped = sum(part.changed for part in parts), sum(part.skipped for part in parts)
+    return Distribution(unique, rows, distinct, changed, skipped)
 
 
 def describe(distribution: Distribution) -> dict[str, Any]:
@@ -57,7 +63,27 @@ def describe(distribution: Distribution) -> dict[str, Any]:
         "quantiles": {str(level): plain(quantile(distribution, level)) for level in QUANTILES},
         "share_over": {name: int(rows[distance > limit].sum()) / total for name, limit in THRESHOLDS.items()},
         "argmax_changed": distribution.changed / total,
+        "skipped": distribution.skipped,
     }
+
+
+def sampled(statistics: Mapping[str, Any], population: int) -> dict[str, Any]:
+    """What a random sample of rows says about all of them, each statement with CONFIDENCE.
+
+    Intervals for the shares are exact binomial ones (Clopper and Pearson), a little wide because rows are drawn without
+    replacement. A sample bounds how many rows may lie above its own maximum, never how far above.
+    """
+    from scipy.stats import beta
+
+    size, tail = statistics["records"], (1 - CONFIDENCE) / 2
+    intervals = {}
+    for name, share in statistics["share_over"].items():
+        over = round(share * size)
+        low = float(beta.ppf(tail, over, size - over + 1)) if over else 0.0
+        high = float(beta.ppf(1 - tail, over + 1, size - over)) if over < size else 1.0
+        intervals[name] = [low, high]
+    above = 1 - (1 - CONFIDENCE) ** (1 / size)
+    return {"rows": population, "confidence": CONFIDENCE, "share_over": intervals, "above_delta_at_most": above}
 
 
 def quantile(distribution: Distribution, level: float) -> float:

@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,13 @@ from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH
 from dit_dask.config import TOP, Config
 from dit_dask.distances import DISTANCES
 from dit_dask.encoders import ENCODERS
-from dit_dask.engines import SELECTABLE, NoisyCounts, Procedure, choose
+from dit_dask.engines import SELECTABLE, NoisyCounts, Procedure, choose, repeated
 from dit_dask.engines.noisy_counts import COUPLINGS, SCALES, Sampling, binned, check_samples, protection
 from dit_dask.errors import InputError
 from dit_dask.measures import MEASURES
 from dit_dask.registry import Context, Kind
-from dit_dask.sanitizers import SANITIZERS
+from dit_dask.sanitizers import SANITIZERS, Sanitizer, is_randomised
+from dit_dask.sanitizers.oracles import Oracle
 from dit_dask.spec import Anything, Choice, Component, Field, Integer, Items, Named, Number, Record, Shaped
 from dit_dask.table import Rows
 
@@ -35,7 +36,8 @@ LONGEST_ID, LONGEST_PART = 80, 40
 class Test:
     """One point of a sweep: what is run, on which engine, on which rows, and which of them are tested.
 
-    The rows are those of the table, binned where the test asks for it.
+    The rows are those of the table, binned where the test asks for it. `settings` are the sanitizer's keys that say how, not
+    what. Tests with the same `oracle` ask the same black box.
     """
 
     id: str
@@ -45,6 +47,20 @@ class Test:
     engine_reason: str
     rows: Rows
     audited: "NDArray[np.int64]"
+    settings: Mapping[str, Any]
+    foreseen: "NDArray[np.float64] | None" = None  # distances of the records, where those with the largest are to go first
+
+    @property
+    def oracle(self) -> Oracle | None:
+        """The black box that this test asks, if any."""
+        sanitizer = self.procedure.sanitizer if isinstance(self.procedure, Procedure) else None
+        return sanitizer if isinstance(sanitizer, Oracle) else None
+
+    def asking(self, oracle: Oracle) -> "Test":
+        """The same test with another state of its black box."""
+        if not isinstance(self.procedure, Procedure):
+            raise TypeError("noisy counts ask nobody")
+        return replace(self, procedure=replace(self.procedure, sanitizer=oracle))
 
 
 RECORDS = Field(
@@ -88,6 +104,7 @@ def test_record() -> Record:
             "adversary": Field(Component(ADVERSARIES.records(), IMPORT_PATH.parameters), {"name": "bernoulli-nb"}),
             "distance": Field(Component(DISTANCES.records()), {"name": "emd"}, sweep=True),
             "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
+            "repeats": Field(Integer(2), None, about="releases a side, for a sanitizer that draws at random"),
             "records": RECORDS,
         }
     )
@@ -169,6 +186,8 @@ def build_tests(config: Config, rows: Rows, read: Callable[[str, str], str]) -> 
     """Build every test against the loaded table; `read` opens a file that the config names."""
     tests: list[Test] = []
     cut = {"{}": rows}
+    sanitizers: dict[str, Sanitizer] = {}  # one for all tests that ask for the same
+    by_row: Rows | None = None
     for point in check_tests(config):
         where = point["where"]
         parameters = given(point)
@@ -179,20 +198,38 @@ def build_tests(config: Config, rows: Rows, read: Callable[[str, str], str]) -> 
             if other.id == identity:
                 identity = f"{identity[: LONGEST_ID - 9]}-{_hash(parameters)}"
 
-        def reader(path: str, where: str = where) -> str:
-            return read(path, f"{where}.distance.ground")
-
-        context = Context(rows.table.schema, rows.used, config.seed, identity, where, reader)
-        procedure = _noisy(point, context) if "method" in point else _procedure(point, context)
+        context = Context(rows.table.schema, rows.used, config.seed, identity, where, read, config.folder, rows.frame)
+        procedure = _noisy(point, context) if "method" in point else _procedure(point, context, sanitizers)
         engine, why = choose(parameters.get("engine", "auto"), procedure, where)
         bins = point["sanitizer"].get("bins", {})
         key = json.dumps(bins, sort_keys=True, default=str)
         if key not in cut:  # one table for all tests with the same bins: it travels to the workers once
             table, index = binned(rows.table, bins, f"{where}.sanitizer.bins")
-            cut[key] = Rows(table, index[rows.index], rows.read, rows.dropped)
+            index = index[rows.index]
+            cut[key] = Rows(table, index, rows.read, rows.dropped, table.weights[index])
         audited = _audited(point["records"], rows.used, where)
-        tests.append(Test(identity, parameters, procedure, engine, why, cut[key], audited))
+        test = Test(identity, parameters, procedure, engine, why, cut[key], audited, incidental(point))
+        if test.oracle is not None:
+            by_row = rows.row_by_row() if by_row is None else by_row
+            test = replace(test, rows=by_row)
+        tests.append(test)
     return tests
+
+
+def columns_seen(config: Config) -> list[str] | None:
+    """The columns that black boxes see beside those of the schema; None where no test has one."""
+    asked = [point["sanitizer"] for point in check_tests(config)]
+    seen = [one["columns"] for one in asked if one["name"] not in NOISY and SANITIZERS[one["name"]].sees_rows]
+    return list(dict.fromkeys(itertools.chain(*seen))) if seen else None
+
+
+def incidental(point: Mapping[str, Any]) -> dict[str, Any]:
+    """The sanitizer's keys that cannot change a result."""
+    if "sanitizer" not in point:
+        return {}
+    name = point["sanitizer"]["name"]
+    fields = (NOISY[name] if name in NOISY else SANITIZERS[name].parameters).fields
+    return {key: value for key, value in point["sanitizer"].items() if key in fields and fields[key].incidental}
 
 
 def _noisy(point: Mapping[str, Any], context: Context) -> NoisyCounts:
@@ -209,15 +246,24 @@ def _noisy(point: Mapping[str, Any], context: Context) -> NoisyCounts:
     return NoisyCounts(found, method, sampling, SCALES[point["distance"]["name"]])
 
 
-def _procedure(point: Mapping[str, Any], context: Context) -> Procedure:
+def _procedure(point: Mapping[str, Any], context: Context, sanitizers: dict[str, Sanitizer]) -> Procedure:
     adversary: Kind[Any] = ADVERSARIES.get(point["adversary"]["name"], IMPORT_PATH)
+    asked = json.dumps(point["sanitizer"], sort_keys=True, default=str)
+    if asked not in sanitizers:
+        sanitizers[asked] = SANITIZERS[point["sanitizer"]["name"]].build(point["sanitizer"], context)
+    sanitizer, repeats = sanitizers[asked], point["repeats"] or 1
+    if repeats > 1:
+        repeated.check_distance(point["distance"]["name"], context.where)
+    elif is_randomised(sanitizer):
+        raise InputError(f"{context.where}.repeats is missing: {point['sanitizer']['name']} draws at random, so say how often")
     return Procedure(
-        SANITIZERS[point["sanitizer"]["name"]].build(point["sanitizer"], context),
+        sanitizer,
         ENCODERS[point["encoder"]["name"]].build(point["encoder"], context),
         adversary.build(point["adversary"], context),
         DISTANCES[point["distance"]["name"]].build(point["distance"], context),
         context.seed,
-        context.test,
+        _hash(given(point)["sanitizer"]),
+        repeats,
     )
 
 
@@ -245,18 +291,22 @@ def _everyone(used: int) -> "NDArray[np.int64]":
 
 
 def given(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out the parameters that were not given; what lies inside one, such as a classifier's null, is a value."""
-    return {
-        key: {name: item for name, item in value.items() if item is not None} if isinstance(value, Mapping) else value
-        for key, value in point.items()
-        if key != "where"
-    }
+    """Leave out the parameters that were not given or change nothing; what lies inside one, such as a null, is a value."""
+    idle = incidental(point)
+    chosen: dict[str, Any] = {}
+    for key, value in point.items():
+        if isinstance(value, Mapping):
+            hidden = idle if key == "sanitizer" else {}
+            chosen[key] = {name: item for name, item in value.items() if item is not None and name not in hidden}
+        elif key != "where" and (key != "repeats" or value is not None):
+            chosen[key] = value
+    return chosen
 
 
 def test_id(parameters: Mapping[str, Any]) -> str:
     """Name a test by its sanitizer and by whatever differs from the defaults."""
     defaults = {"encoder": "tf", "adversary": "bernoulli-nb", "distance": "emd", "engine": "auto", "records": "all"}
-    defaults |= {"method": "exact", "samples": "samples25000", "coupling": "independent"}
+    defaults |= {"method": "exact", "samples": "samples25000", "coupling": "independent", "repeats": ""}
     parts = [_label(parameters["sanitizer"])]
     for key, default in defaults.items():
         value = parameters.get(key)
@@ -277,7 +327,7 @@ def _label(value: Any) -> str:
     if isinstance(value, Mapping):
         shown = [value["name"].rsplit(".", 1)[-1]] if "name" in value else []
         for key, item in value.items():
-            if key != "name" and item not in ({}, "strict"):
+            if key != "name" and item not in ({}, [], "strict", "csv"):
                 shown.append(_part(key, item))
         text = "-".join(shown)
     else:
@@ -290,7 +340,8 @@ def _label(value: Any) -> str:
 
 def _part(key: str, item: Any) -> str:
     if isinstance(item, str):
-        return item
+        module, _, name = item.rpartition(":")  # an import path is known by its end
+        return f"{module.rsplit('.', 1)[-1]}.{name}" if module else item
     if isinstance(item, float):
         return f"{key}{item:g}"
     return f"{key}{item}" if isinstance(item, int) else f"{key}-{_hash(item)}"

@@ -9,17 +9,22 @@ import numpy as np
 from dit_dask.schema import Schema
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Distinct records in lexicographic order of (q, s): codes[m, d], secret[m], weights[m]."""
+    """Records codes[m, d], secret[m], weights[m]: each distinct (q, s) once, in lexicographic order.
+
+    For a sanitizer that sees the rows themselves it has every row once, in file order, and ids[m] are their positions.
+    """
 
     schema: Schema
     codes: "NDArray[np.int32]"
     secret: "NDArray[np.int32]"
     weights: "NDArray[np.int64]"
+    ids: "NDArray[np.int64] | None" = None
 
     @property
     def distinct(self) -> int:
@@ -39,27 +44,48 @@ class Table:
             return replace(self, weights=weights)
         keep = np.ones(self.distinct, bool)
         keep[record] = False
-        return replace(self, codes=self.codes[keep], secret=self.secret[keep], weights=self.weights[keep])
+        return self._only(keep)
 
     def first(self, records: int) -> "Table":
         """The first so many distinct records."""
-        few = slice(records)
-        return replace(self, codes=self.codes[few], secret=self.secret[few], weights=self.weights[few])
+        return self._only(slice(records))
+
+    def reordered(self, order: "NDArray[np.int64]") -> "Table":
+        """The same records in another order."""
+        return self._only(order)
+
+    def _only(self, chosen: "slice | NDArray[np.bool_] | NDArray[np.int64]") -> "Table":
+        ids = None if self.ids is None else self.ids[chosen]
+        return Table(self.schema, self.codes[chosen], self.secret[chosen], self.weights[chosen], ids)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Where the rows of a file went: index[n] is the distinct record of each used row."""
+    """Where the rows of files went: index[n] is the record of the table that stands for each used row.
+
+    `multiplicity[n]` counts the used rows with the same q and s; `frame` has the cells as they were read, where a sanitizer
+    needs them.
+    """
 
     table: Table
     index: "NDArray[np.int64]"
     read: int
     dropped: int
+    multiplicity: "NDArray[np.int64]"
+    files: tuple[str, ...] = ()
+    frame: "pd.DataFrame | None" = None
 
     @property
     def used(self) -> int:
         """The number of rows under audit."""
         return len(self.index)
+
+    def row_by_row(self) -> "Rows":
+        """The same rows, each a record of its own, in file order."""
+        base, ones = self.table, np.ones(self.used, np.int64)
+        everyone = np.arange(self.used)
+        table = Table(base.schema, base.codes[self.index], base.secret[self.index], ones, everyone)
+        return replace(self, table=table, index=everyone)
 
     def described(self) -> str:
         """How many rows there are, in words."""

@@ -1,11 +1,11 @@
 """Engines by name: each computes, for a set of records, how far beliefs move when they are removed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.engines import brute_force, exact
+from dit_dask.engines import brute_force, exact, repeated
 from dit_dask.engines.brute_force import Influence, Procedure
 from dit_dask.engines.noisy_counts import procedure as noisy
 from dit_dask.engines.noisy_counts.procedure import NoisyCounts
@@ -24,22 +24,25 @@ class Engine:
     """One way to compute influences.
 
     `applies` returns why it cannot run a procedure, or None. `chunks` cuts records into about so many sets that are cheap
-    to test together; without it any cut costs the same. `estimates` names the columns that it adds to a part.
+    to test together; without it any cut costs the same. `estimates` names the columns that it adds to a part. `together` runs
+    several procedures on the same releases.
     """
 
     influence: Callable[[Table, "NDArray[np.int64]", Any], Influence]
     applies: Callable[[object], str | None]
     chunks: Callable[[Table, "NDArray[np.int64]", Any, int], list["NDArray[np.int64]"]] | None = None
     estimates: tuple[str, ...] = ()
+    together: Callable[[Table, "NDArray[np.int64]", Sequence[Any]], list[Influence]] | None = None
 
 
 ENGINES = {
     "exact": Engine(exact.influence, exact.applies, exact.chunks),
-    "brute-force": Engine(brute_force.influence, brute_force.applies),
+    "brute-force": Engine(brute_force.influence, brute_force.applies, together=brute_force.together),
+    "repeated": Engine(repeated.influence, repeated.applies, estimates=repeated.ESTIMATES, together=repeated.together),
     "closed-form": Engine(noisy.closed_form, partial(noisy.applies, "exact"), noisy.chunks),
     "simulation": Engine(noisy.simulation, partial(noisy.applies, "simulate"), noisy.chunks, noisy.ESTIMATES),
 }
-SELECTABLE = ("exact", "brute-force")  # what a config may name; the others follow from `method`
+SELECTABLE = ("exact", "brute-force")  # what a config may name; the others follow from `method` or `repeats`
 
 
 def choose(requested: str, procedure: Procedure | NoisyCounts, where: str) -> tuple[str, str]:

@@ -2,11 +2,14 @@
 
 from typing import cast
 
-from dit_dask.measures import discrimination
+from dit_dask.measures import accuracy_measure, closeness_measure, discrimination
 from dit_dask.measures.kind import Measure, MeasureKind
 from dit_dask.registry import Registry
 
-MEASURES: Registry[Measure] = Registry("dit_dask.measures", {"discrimination": discrimination.KIND})
+MEASURES: Registry[Measure] = Registry(
+    "dit_dask.measures",
+    {"discrimination": discrimination.KIND, "accuracy": accuracy_measure.KIND, "closeness": closeness_measure.KIND},
+)
 
 
 def kind_of(name: str) -> MeasureKind:

@@ -91,7 +91,7 @@ class OfRelease:
     def find(self, evidence: Evidence) -> Finding:
         """Run the attack and tell every record what its own class gives away."""
         release, table = evidence.release, evidence.rows.table
-        assert release is not None  # noqa: S101 - of_releases promises one
+        assert release is not None  # noqa: S101 - of_releases promises one  # nosec B101
         held: Members | None = None
         if self.attack == "identity" and self.knowledge == "white-box":
             found, held = attacks.white_box(release, table, self.places, self.sampling.estimator)
@@ -160,7 +160,7 @@ class Groups:
 
     def __init__(self, semantic: Mapping[str, Any], context: Context) -> None:
         self._where = f"{context.where}.semantic"
-        self._groups = reading(semantic, context.read)  # here, because workers may not see the file
+        self._groups = reading(semantic, lambda path: context.read(path, self._where))  # workers may not see the file
 
     def __call__(self, labels: Sequence[Any]) -> "NDArray[np.int64]":
         """Return the group of each label."""

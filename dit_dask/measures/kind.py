@@ -138,7 +138,7 @@ class MeasureKind(Kind[Measure]):
     of every release of the run, and of the original for comparison, instead of the table itself.
     """
 
-    columns: Callable[[Mapping[str, Any]], Sequence[str] | None]
+    columns: Callable[[Mapping[str, Any]], Sequence[str] | None] = lambda _parameters: None
     tables: Callable[[Mapping[str, Any]], Mapping[str, Source]] = nothing
     of_releases: Callable[[Mapping[str, Any]], bool] = lambda _parameters: False
     present: Callable[[Entries], Sequence[Section]] = plainly

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dit_dask.registry import Registry
 from dit_dask.release import Release
-from dit_dask.sanitizers import mondrian, raw
+from dit_dask.sanitizers import mondrian, oracles, raw, synthesizer
 from dit_dask.sanitizers.claims import Claim
 from dit_dask.table import Table
 
@@ -36,4 +36,18 @@ class LeavesOneOut(Protocol):
         ...
 
 
-SANITIZERS: Registry[Sanitizer] = Registry("dit_dask.sanitizers", {"mondrian": mondrian.KIND, "raw": raw.KIND})
+def is_randomised(sanitizer: Sanitizer) -> bool:
+    """Whether a sanitizer says that it draws at random."""
+    return bool(getattr(sanitizer, "randomised", False))
+
+
+SANITIZERS: Registry[Sanitizer] = Registry(
+    "dit_dask.sanitizers",
+    {
+        "mondrian": mondrian.KIND,
+        "raw": raw.KIND,
+        "marginals": synthesizer.KIND,
+        "resample": synthesizer.RESAMPLE,
+        **oracles.KINDS,
+    },
+)

@@ -46,6 +46,18 @@ class LDiversity:
 
 
 @dataclass(frozen=True)
+class AllOf:
+    """Several claims at once."""
+
+    claims: tuple[Claim, ...]
+
+    def broken(self, counts: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+        """Classes that lack any of the properties."""
+        found: NDArray[np.bool_] = np.logical_or.reduce([claim.broken(counts) for claim in self.claims])
+        return found
+
+
+@dataclass(frozen=True)
 class Recheck:
     """What a release publishes, counted anew."""
 

@@ -5,12 +5,32 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
 
 DIT = [sys.executable, "-m", "dit_dask"]
+CONFIG = """\
+version: 1
+name: long
+data: {source: "dit://census", limit: 8000}
+schema:
+  quasi_identifiers:
+    age: {kind: numeric}
+    education: {kind: categorical, hierarchy: "dit://hierarchies/adult-education.csv"}
+    hours-per-week: {kind: numeric}
+    native-country: {kind: categorical, hierarchy: "dit://hierarchies/adult-native-country.csv"}
+  sensitive: occupation
+tests:
+  - sanitizer: {name: mondrian, k: [2, 3]}
+    engine: brute-force
+cluster: {workers: 2}
+"""
 
 
 def dit(*arguments: object, timeout: float = 240, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -18,6 +38,33 @@ def dit(*arguments: object, timeout: float = 240, **environment: str) -> subproc
     return subprocess.run(
         [*DIT, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, env=os.environ | environment, check=False
     )
+
+
+def started(*arguments: object, **environment: str) -> subprocess.Popen[str]:
+    """Start the command in a session of its own and do not wait."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [*DIT, *map(str, arguments)], stdout=pipe, stderr=pipe, text=True, start_new_session=True, env=os.environ | environment
+    )
+
+
+def until(condition: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 120) -> None:
+    """Wait for something to become true while a process is alive."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        assert process is None or process.poll() is None, process.communicate()
+        time.sleep(0.02)
+
+
+def workers_of(pid: int) -> list[psutil.Process]:
+    """The worker processes of a local cluster."""
+    found = []
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.Error):
+            if "spawn_main" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 def rows(folder: Path, test: str) -> pd.DataFrame:

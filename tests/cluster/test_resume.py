@@ -12,37 +12,6 @@ import pytest
 
 from tests.cluster.runs import DIT, assert_same, dit
 
-CONFIG = """\
-version: 1
-name: long
-data: {source: "dit://census", limit: 8000}
-schema:
-  quasi_identifiers:
-    age: {kind: numeric}
-    education: {kind: categorical, hierarchy: "dit://hierarchies/adult-education.csv"}
-    hours-per-week: {kind: numeric}
-    native-country: {kind: categorical, hierarchy: "dit://hierarchies/adult-native-country.csv"}
-  sensitive: occupation
-tests:
-  - sanitizer: {name: mondrian, k: [2, 3]}
-    engine: brute-force
-cluster: {workers: 2}
-"""
-
-
-@pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("config") / "long.yaml"
-    path.write_text(CONFIG)
-    return path
-
-
-@pytest.fixture(scope="module")
-def undisturbed(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    done = dit("run", config, "--out", tmp_path_factory.mktemp("whole"))
-    assert done.returncode == 0, done.stderr
-    return Path(done.stdout.splitlines()[-1])
-
 
 def stopped(config: Path, output: Path, how: int) -> tuple[Path, int]:
     """Start a run, stop it once it has written some parts, and return its folder and exit code."""
@@ -86,19 +55,6 @@ def test_a_complete_run_is_not_run_again_and_fresh_starts_over(config: Path, und
     assert again.returncode == 0
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in files.items())
     assert dit("run", config, "--out", undisturbed.parent, "--set", "gates=['delta <= 0']").returncode == 1
-
-
-def test_a_truncated_or_altered_part_is_found_and_redone(config: Path, undisturbed: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(undisturbed, tmp_path / undisturbed.name))
-    first, second = sorted(folder.glob("records/*/part-*.parquet"))[:2]
-    first.write_bytes(first.read_bytes()[:-100])
-    content = bytearray(second.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    second.write_bytes(bytes(content))
-    assert dit("run", config, "--out", tmp_path).returncode == 0
-    assert first.read_bytes() == (undisturbed / first.relative_to(folder)).read_bytes()
-    assert second.read_bytes() == (undisturbed / second.relative_to(folder)).read_bytes()
-    assert_same(undisturbed, folder)
 
 
 HARM = [(name, b"") for name in ("summary.json", "distributions.parquet", "measures.json", "report.html")] + [

@@ -8,8 +8,8 @@ import s3fs
 import yaml
 
 from dit_dask import datasets
-from tests.cluster.conftest import KEY, SECRET, S3Server
 from tests.cluster.runs import assert_same, dit
+from tests.cluster.weed import KEY, SECRET, S3Server
 
 
 def config(s3: S3Server, source: str = "s3://incoming/people-*.parquet", output: str = "s3://audits/nightly") -> dict:

@@ -1,0 +1,1 @@
+"""Other people's anonymisation libraries as functions for the `python` sanitizer; nothing else in the package imports them."""

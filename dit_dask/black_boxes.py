@@ -1,0 +1,129 @@
+"""The black boxes of a run: made ready, examined, and told which rows stand for which."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.config import Config, Location
+from dit_dask.errors import InputError
+from dit_dask.progress import Observer, Silent
+from dit_dask.sanitizers.oracles import NO_CACHE, Oracle
+from dit_dask.sanitizers.oracles.calls import Precomputed
+from dit_dask.sanitizers.oracles.examination import Examined
+from dit_dask.store import Folder, public_url
+from dit_dask.sweep import Test
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CACHE = ".releases"
+
+
+def ready(tests: Sequence[Test], config: Config, output: Folder) -> tuple[list[Test], dict[str, str]]:
+    """Check that every black box can be asked, and give each its place in a cache; also return digests of their code."""
+    known: dict[int, Oracle] = {}
+    code: dict[str, str] = {}
+    made = []
+    for test in tests:
+        oracle = test.oracle
+        if oracle is None:
+            made.append(test)
+            continue
+        if id(oracle) not in known:
+            found, digests = oracle.ready() if config.cluster["kind"] == "local" else (oracle, {})
+            code |= {f"{found.where}: {name}": digest for name, digest in digests.items()}
+            known[id(oracle)] = found.remembering(_cache(test, config, output))
+        _check_files(known[id(oracle)], test)
+        made.append(test.asking(known[id(oracle)]))
+    return made, code
+
+
+def _cache(test: Test, config: Config, output: Folder) -> Folder | None:
+    """Releases are kept where the config says, else beside the runs, but in no bucket that was not named for it."""
+    asked = test.settings["cache"]
+    if asked == NO_CACHE or (test.oracle is not None and not test.oracle.is_asked):
+        return None
+    if asked is not None:
+        options = config.output.storage_options if "://" in asked else {}
+        return Folder(Location(asked, options))
+    return None if "://" in output.location.url else output.child(CACHE)
+
+
+def _check_files(oracle: Oracle, test: Test) -> None:
+    """Releases that were made elsewhere must all be there before anything starts."""
+    if not isinstance(oracle.caller, Precomputed):
+        return
+    needed = np.unique(rows_to_test(test, oracle, order_matters=bool(oracle.order_matters))[test.audited])
+    absent = oracle.caller.absent(needed)
+    if absent:
+        first = public_url(oracle.caller.url(absent[0]))
+        raise InputError(
+            f"{oracle.where}.without: {len(absent):,} of {len(needed):,} releases are missing, the first is {first} "
+            "(dit leave-out writes the tables to sanitise)"
+        )
+
+
+def rows_to_test(test: Test, oracle: Oracle, *, order_matters: bool) -> "NDArray[np.int64]":
+    """Return (rows,): the row whose removal stands for each audited row's; equal rows share one unless their order matters."""
+    return np.arange(len(oracle.frame)) if order_matters else oracle.representatives(test.audited)
+
+
+def forget(tests: Sequence[Test]) -> None:
+    """Empty the caches of the black boxes."""
+    for test in tests:
+        if test.oracle is not None and test.oracle.cache is not None:
+            test.oracle.cache.clear()
+
+
+def assumed(tests: Sequence[Test]) -> tuple[list[Test], dict[str, Examined]]:
+    """What a plan can say without a call: every call takes its whole time limit, and equal rows are tested once."""
+
+    def ask(test: Test) -> tuple[Examined, "NDArray[np.float64]"]:
+        limit = float(test.settings.get("timeout", 0.0))
+        minds = test.oracle is not None and bool(test.oracle.order_matters)
+        return Examined(True, minds, limit, 0, 0, 0, 0), np.zeros(test.rows.used)
+
+    return examine(tests, {}, ask, Silent(), hurry=False)
+
+
+def examine(
+    tests: Sequence[Test],
+    known: Mapping[str, Mapping[str, Any]],
+    ask: Callable[[Test], tuple[Examined, "NDArray[np.float64]"]],
+    watcher: Observer,
+    *,
+    hurry: bool,
+) -> tuple[list[Test], dict[str, Examined]]:
+    """Find out how each black box behaves and which rows must be tested; `known` is what an earlier session found, by test.
+
+    Records at risk go first where the order of work costs nothing: in a hurry, or when releases are cached for a resume.
+    """
+    asked: dict[tuple[int, int], tuple[Examined, NDArray[np.float64] | None]] = {}
+    settled, found = [], {}
+    for test in tests:
+        oracle = test.oracle
+        if oracle is None:
+            settled.append(test)
+            continue
+        by_risk = hurry or oracle.cache is not None
+        key = (id(oracle), test.parameters.get("repeats", 1))
+        if test.id in known and not by_risk:
+            asked[key] = (Examined(**known[test.id]), None)
+        elif key not in asked:
+            fresh, risk = ask(test)
+            asked[key] = (Examined(**known[test.id]) if test.id in known else fresh, risk if by_risk else None)
+            if test.id not in known:
+                watcher.note(f"{test.id}: the sanitizer is {fresh.words()}")
+        examined, foreseen = asked[key]
+        if not examined.deterministic and test.parameters.get("repeats", 1) == 1:
+            raise InputError(
+                f"{oracle.where} gave two different releases of the same table: it draws at random, and one draw would report "
+                "noise as risk; set repeats (20 or more) on the test"
+            )
+        found[test.id] = examined
+        free = examined.deterministic or oracle.order_matters is False
+        index = rows_to_test(test, oracle, order_matters=examined.order_matters or not free)
+        settled.append(replace(test, rows=replace(test.rows, index=index), foreseen=foreseen))
+    return settled, found

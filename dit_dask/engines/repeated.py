@@ -1,0 +1,86 @@
+"""The test on a sanitizer that draws at random: the laws of the beliefs are compared, not single draws."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.engines.brute_force import Influence, Procedure, beliefs_on_full, believed, spread
+from dit_dask.engines.noisy_counts import SCALES
+from dit_dask.errors import InputError
+from dit_dask.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+THRESHOLDS = {"over_0.001": 0.001, "over_0.00316": 10**-2.5, "over_0.01": 0.01, "over_0.1": 0.1}
+ESTIMATES = ("stderr", "noise", *THRESHOLDS)
+
+
+def influence(table: Table, records: "NDArray[np.int64]", procedure: Procedure) -> Influence:
+    """Test the given records, each removal `repeats` times."""
+    return together(table, records, [procedure])[0]
+
+
+def together(table: Table, records: "NDArray[np.int64]", procedures: Sequence[Procedure]) -> list[Influence]:
+    """Test the given records against several adversaries that see the same releases."""
+    found, failures, notes = believed(table, records, procedures)
+    again = beliefs_on_full(table, records, procedures, "again")
+    tested = np.array([int(record) not in failures for record in records], bool)
+    results = []
+    for procedure, beliefs, other in zip(procedures, found, again, strict=True):
+        x, y, z = beliefs.full[tested], beliefs.without[tested], other[tested]
+        if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(z).all()):
+            raise InputError("the adversary returned beliefs that are not numbers")
+        single = procedure.distance(x.reshape(-1, x.shape[2]), y.reshape(-1, x.shape[2])).reshape(x.shape[:2])
+        scale = float(procedure.distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))[0]) / 2
+        estimates = {
+            "stderr": scale * jackknife(x, y),
+            "noise": scale * law_distance(x, z),
+            **{name: (single >= limit).mean(axis=1) for name, limit in THRESHOLDS.items()},
+        }
+        predicted, without = (side.mean(axis=1).argmax(axis=1).astype(np.int32) for side in (x, y))
+        results.append(spread(Influence(scale * law_distance(x, y), predicted, without, notes, estimates), tested, failures))
+    return results
+
+
+def law_distance(x: "NDArray[np.float64]", y: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Return (m,): the earth mover's distances between the samples x[m, repeats, n] and y of each coordinate, summed."""
+    gaps: NDArray[np.float64] = np.abs(np.sort(x, axis=1) - np.sort(y, axis=1)).mean(axis=1).sum(axis=1)
+    return gaps
+
+
+def jackknife(x: "NDArray[np.float64]", y: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Return (m,): the standard error of law_distance, from leaving out one pair of repeats after the other."""
+    repeats = x.shape[1]
+    left_out = np.stack([law_distance(np.delete(x, one, axis=1), np.delete(y, one, axis=1)) for one in range(repeats)])
+    error: NDArray[np.float64] = np.sqrt((repeats - 1) / repeats * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    return error
+
+
+def exceedance(estimates: Mapping[str, "NDArray[np.float64]"], repeats: int) -> dict[str, Any]:
+    """Describe Pr[d >= limit] over rows: on average, for the worst row, and a bound on the latter for all rows at once.
+
+    The bound is the upper end of exact binomial intervals with a joint confidence of 95% (Bonferroni).
+    """
+    from scipy.stats import beta
+
+    curve = {}
+    for name in THRESHOLDS:
+        shares = estimates[name][~np.isnan(estimates[name])]
+        hits = round(float(shares.max()) * repeats)
+        level = 1 - 0.05 / len(shares)
+        most = 1.0 if hits == repeats else float(beta.ppf(level, hits + 1, repeats - hits))
+        curve[name.removeprefix("over_")] = {"mean": float(shares.mean()), "worst": hits / repeats, "worst_at_most": most}
+    return {"count": repeats, "noise": float(np.nanmax(estimates["noise"])), "over": curve}
+
+
+def applies(procedure: object) -> str | None:
+    """Only procedures that ask for repeats."""
+    return None if isinstance(procedure, Procedure) and procedure.repeats > 1 else "nothing is repeated"
+
+
+def check_distance(name: str, where: str) -> None:
+    """Laws are compared coordinate by coordinate, which only these distances can."""
+    if name not in SCALES:
+        raise InputError(f"{where}.distance must be {', '.join(SCALES)} where repeats are asked for; got {name!r}")

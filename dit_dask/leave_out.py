@@ -1,0 +1,59 @@
+"""Writes the tables that the owner of a sanitizer must sanitise when the sanitizer itself cannot be handed over."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dit_dask.black_boxes import rows_to_test
+from dit_dask.config import Config
+from dit_dask.load import load
+from dit_dask.sanitizers.oracles.calls import written
+from dit_dask.source import read_text
+from dit_dask.store import Folder
+from dit_dask.sweep import build_tests, columns_seen
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """The rows under audit as they were read, and the positions of those to leave out, one table each."""
+
+    frame: "pd.DataFrame"
+    records: "NDArray[np.int64]"
+
+    def write(self, folder: Folder, kind: str) -> Iterator[int]:
+        """Write `full` and one table without each record, yielding as they are done; a table that is there is left alone."""
+        present = folder.names("")
+        for record in (None, *self.records.tolist()):
+            name = f"{'full' if record is None else record}.{kind}"
+            if name not in present:
+                frame = self.frame if record is None else self.frame.drop(index=record)
+                folder.write(name, written(frame, kind))
+            yield -1 if record is None else record
+
+    def size(self, kind: str) -> float:
+        """About how many bytes all tables take together."""
+        return len(written(self.frame, kind)) * (1.0 + len(self.records))
+
+
+def tables(config: Config) -> LeftOut:
+    """Find the rows that the config's black boxes must be asked without; without such tests, every distinct row."""
+    rows = load(config, others=columns_seen(config) or [])
+    frame = rows.frame
+    if frame is None:
+        raise TypeError("load keeps the cells when it is asked for columns")
+    tests = build_tests(config, rows, lambda path, where: read_text(path, config, where))
+    needed = []
+    for test in tests:
+        if test.oracle is not None:
+            order_matters = bool(test.oracle.order_matters)
+            needed.append(rows_to_test(test, test.oracle, order_matters=order_matters)[test.audited])
+    if not needed:
+        _, first = np.unique(rows.index, return_index=True)
+        needed.append(first.astype(np.int64))
+    return LeftOut(frame, np.unique(np.concatenate(needed)))

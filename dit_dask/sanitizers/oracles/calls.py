@@ -1,0 +1,242 @@
+"""The ways to have a table sanitised by someone else: a function, a command, or releases that are there already."""
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+
+from dit_dask.config import Location
+from dit_dask.errors import InputError, OracleError
+from dit_dask.sanitizers.oracles.keeping import Keeper, passed_on
+from dit_dask.store import filesystem, public_url, reason
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+MOST_HASHED = 2**28
+RECORD = "{record}"
+
+
+@dataclass(frozen=True, eq=False)
+class Hosted:
+    """Runs in a child process of the worker, with a folder of its own for every call and no secrets around it."""
+
+    timeout: float
+    show_stderr: bool
+    keeper: Keeper = field(init=False, repr=False)
+
+    def _call(self, folder: str, request: Mapping[str, Any]) -> None:
+        """Have the keeper run a call, or say how it failed."""
+        common = {"folder": folder, "timeout": self.timeout, "argv": None}
+        reply = self._keeper.call(common | dict(request), self.timeout)
+        if reply["status"] == "ok":
+            return
+        words = {
+            "timeout": f"it took longer than its {self.timeout:g} s",
+            "signal": f"it was killed by {reply.get('error')}",
+            "raised": f"it raised {reply.get('error')}",
+            "exit": f"it ended with exit code {reply.get('error')}",
+        }
+        said = reply.get("stderr", "").strip().splitlines()
+        if not said:
+            after = ""
+        elif self.show_stderr:
+            after = f": {said[-1][:300]!r}"
+        else:
+            after = " (show_stderr: true shows its last message, which may hold values)"
+        raise OracleError(words.get(reply["status"], str(reply.get("error"))) + after)
+
+    @cached_property
+    def _keeper(self) -> Keeper:
+        return Keeper(self._target(), self._search())
+
+    def _target(self) -> str | None:
+        return None
+
+    def _search(self) -> list[str]:
+        return []
+
+    def _folder(self) -> str:
+        """Make the empty folder of one call."""
+        self._keeper.open()
+        folder = os.path.join(self._keeper.root, uuid4().hex)
+        os.mkdir(folder, 0o700)
+        return folder
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_keeper"}
+
+
+@dataclass(frozen=True, eq=False)
+class Function(Hosted):
+    """A function or class by import path: DataFrame in, DataFrame out."""
+
+    target: str
+    params: Mapping[str, Any]
+    columns: tuple[str, ...]
+    search: tuple[str, ...]
+
+    def sanitised(self, frame: "pd.DataFrame", ids: "NDArray[np.int64]", seed: int) -> "pd.DataFrame":
+        """Call it in a fork, which cannot hurt the worker."""
+        folder = self._folder()
+        try:
+            given, returned = os.path.join(folder, "input.pickle"), os.path.join(folder, "output.parquet")
+            frame.iloc[ids].reset_index(drop=True).to_pickle(given)
+            seed_name = None if self._keeper.seed_name in self.params else self._keeper.seed_name
+            self._call(
+                folder,
+                {
+                    "input": given,
+                    "output": returned,
+                    "params": dict(self.params),
+                    "columns": list(self.columns),
+                    "seed_name": seed_name,
+                    "seed": seed,
+                },
+            )
+            return read_table(Path(returned).read_bytes(), returned, "it returned")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def ready(self) -> Mapping[str, str]:
+        """Import it, in the child."""
+        self._keeper.open()
+        return {self.target: self._keeper.code}
+
+    def _target(self) -> str:
+        return self.target
+
+    def _search(self) -> list[str]:
+        return list(self.search)
+
+
+@dataclass(frozen=True, eq=False)
+class Command(Hosted):
+    """A program that reads {input} and writes {output}."""
+
+    argv: tuple[str, ...]
+    format: str
+    env: Mapping[str, str]
+
+    def sanitised(self, frame: "pd.DataFrame", ids: "NDArray[np.int64]", seed: int) -> "pd.DataFrame":
+        """Run it in an empty folder."""
+        folder = self._folder()
+        try:
+            given, returned = (os.path.join(folder, f"{name}.{self.format}") for name in ("input", "output"))
+            Path(given).write_bytes(written(frame.iloc[ids], self.format))
+            places = {"{input}": given, "{output}": returned, "{seed}": str(seed)}
+            argv = [_filled(part, places) for part in self.argv]
+            self._call(folder, {"argv": argv, "env": passed_on({"HOME": folder, "TMPDIR": folder} | dict(self.env))})
+            if os.path.islink(returned) or not os.path.isfile(returned):
+                raise OracleError(f"it ended well but wrote no file at {{output}} ({os.path.basename(returned)})")
+            return read_table(Path(returned).read_bytes(), returned, "it wrote")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def ready(self) -> Mapping[str, str]:
+        """Find the program; scripts among its arguments count as its code."""
+        program = shutil.which(self.argv[0], path=passed_on(self.env).get("PATH"))
+        if program is None:
+            raise InputError(f"argv[0]: no program {self.argv[0]!r} on this machine")
+        files = [Path(part) for part in (program, *self.argv[1:]) if os.path.isabs(part) and os.path.isfile(part)]
+        small = [path for path in files if path.stat().st_size < MOST_HASHED]
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in small}
+
+
+def _filled(part: str, places: Mapping[str, str]) -> str:
+    for mark, place in places.items():
+        part = part.replace(mark, place)
+    return part
+
+
+@dataclass(frozen=True, eq=False)
+class Precomputed:
+    """Releases that the owner of the sanitizer made: one of the whole table, one without each record."""
+
+    full: str
+    without: str
+    storage_options: Mapping[str, Any]
+
+    def sanitised(self, frame: "pd.DataFrame", ids: "NDArray[np.int64]", _seed: int) -> "pd.DataFrame":
+        """Read the file that belongs to these rows."""
+        missing = np.setdiff1d(np.arange(len(frame)), ids)
+        if len(missing) > 1:
+            raise OracleError(f"there is no release without {len(missing)} records")
+        url = self.full if not len(missing) else self.url(int(missing[0]))
+        fs, path = filesystem(Location(url, self.storage_options), "sanitizer")
+        try:
+            content = fs.cat_file(path)
+        except Exception as error:
+            raise OracleError(f"cannot read {public_url(url)}: {reason(error)}") from error
+        return read_table(content, path, public_url(url))
+
+    def url(self, record: int) -> str:
+        """Where the release without a record is."""
+        return self.without.replace(RECORD, str(record))
+
+    def ready(self) -> Mapping[str, str]:
+        """The whole release must be there; its content is part of what the run is about."""
+        fs, path = filesystem(Location(self.full, self.storage_options), "full")
+        try:
+            return {"full": hashlib.sha256(fs.cat_file(path)).hexdigest()}
+        except Exception as error:
+            raise InputError(f"full: cannot read {public_url(self.full)}: {reason(error)}") from error
+
+    def absent(self, records: "NDArray[np.int64]") -> list[int]:
+        """The records whose release is not there."""
+        folder, _, name = self.without.rpartition("/")
+        fs, path = filesystem(Location(folder or ".", self.storage_options), "without")
+        if RECORD in folder:
+            return [int(record) for record in records if not fs.exists(self._inner(fs, int(record)))]
+        try:
+            fs.invalidate_cache()
+            found = {str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in fs.ls(path, detail=False)}
+        except FileNotFoundError:
+            found = set()
+        except Exception as error:
+            raise InputError(f"without: cannot list {public_url(folder)}: {reason(error)}") from error
+        return [int(record) for record in records if name.replace(RECORD, str(record)) not in found]
+
+    def _inner(self, fs: Any, record: int) -> str:
+        return str(fs._strip_protocol(self.url(record)))
+
+
+def written(frame: "pd.DataFrame", kind: str) -> bytes:
+    """A table as CSV or Parquet, with its own labels."""
+    buffer = io.BytesIO()
+    if kind == "parquet":
+        frame.to_parquet(buffer, index=False)
+    else:
+        frame.to_csv(buffer, index=False)
+    return buffer.getvalue()
+
+
+def read_table(content: bytes, name: str, who: str) -> "pd.DataFrame":
+    """Read CSV (all text) or Parquet by the file's name."""
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    try:
+        if name.endswith(".parquet"):
+            frame: pd.DataFrame = pq.read_table(io.BytesIO(content)).to_pandas(integer_object_nulls=True)
+        else:
+            text = gzip.decompress(content) if name.endswith(".gz") else content
+            frame = pd.read_csv(io.BytesIO(text), dtype=str, keep_default_na=False)
+    except pd.errors.EmptyDataError as error:
+        raise OracleError(f"{who} an empty file") from error
+    except Exception as error:
+        kind = "Parquet" if name.endswith(".parquet") else "CSV"
+        raise OracleError(f"{who} a file that is not {kind}: {type(error).__name__}") from error
+    if frame.columns.duplicated().any():
+        raise OracleError(f"{who} a table with two columns of the same name")
+    return frame

@@ -1,0 +1,67 @@
+"""What can be known of a black box before any record is removed."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.errors import OracleError, RunError
+from dit_dask.sanitizers.oracles.oracle import Oracle
+
+if TYPE_CHECKING:
+    from dit_dask.table import Table
+
+Streams = Callable[[str], np.random.Generator]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """How a black box behaves on the whole table: whether it repeats itself, minds the order of rows, and how long it takes.
+
+    The tallies are of the release: rows that it holds, rows suppressed or left out, numbers read as the nearest level.
+    """
+
+    deterministic: bool
+    order_matters: bool
+    seconds: float
+    rows: int
+    suppressed: int
+    absent: int
+    nearest: int
+
+    def document(self) -> dict[str, Any]:
+        """As the manifest keeps it."""
+        return asdict(self)
+
+    def words(self) -> str:
+        """In words."""
+        mood = "deterministic" if self.deterministic else "not deterministic"
+        mind = "minds the order of rows" if self.order_matters else "does not mind the order of rows"
+        gone = f"; {self.suppressed:,} rows suppressed, {self.absent:,} left out" if self.suppressed or self.absent else ""
+        guess = f"; {self.nearest:,} numbers read as the nearest value of the data" if self.nearest else ""
+        return f"{mood}, {mind}, {self.seconds:.2g} s a call{gone}{guess}"
+
+
+def examine(oracle: Oracle, table: "Table", streams: Streams) -> Examined:
+    """Ask twice for the whole table, the second time in another order if that would save work; a third time if they differ."""
+    shuffles = oracle.order_matters is None and oracle.has_equal_rows
+    try:
+        began = time.perf_counter()
+        first = oracle.ask(table, streams("full"))
+        seconds = time.perf_counter() - began
+        deterministic, order_matters = True, bool(oracle.order_matters)
+        if oracle.is_asked:
+            other = table.reordered(streams("order").permutation(table.distinct)) if shuffles else table
+            began = time.perf_counter()
+            again = oracle.ask(other, streams("examine"), anew=True)
+            seconds = time.perf_counter() - began
+            deterministic = first.fingerprint() == again.fingerprint()
+            if shuffles and not deterministic:
+                order_matters = True
+                deterministic = first.fingerprint() == oracle.ask(table, streams("examine"), anew=True).fingerprint()
+    except OracleError as error:
+        raise RunError(f"{error}, on the whole table") from error
+    absent = max(0, table.rows - first.rows - first.suppressed)
+    return Examined(deterministic, order_matters, seconds, first.rows, first.suppressed, absent, first.nearest)

@@ -1,0 +1,172 @@
+"""Sanitizers that we did not write, so to speak: kind ones, and hostile ones. They run in child processes only."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+
+def decades(frame: pd.DataFrame, width: int = 10) -> pd.DataFrame:
+    """Publish ages as intervals and towns by their first letter."""
+    low = frame["age"] // width * width
+    return frame.assign(age=[f"[{start}, {start + width})" for start in low], town=frame["town"].str[0] + "***")
+
+
+def unsorted(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same release in an order of its own, with what it did not get."""
+    return decades(frame).sample(frac=1, random_state=len(frame)).assign(extra=1)
+
+
+def restless(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same release in a new order at every call, and sets in a new order too."""
+    rng = np.random.default_rng()
+    towns = [
+        ("{" + ", ".join(rng.permutation(["Lyon", "Nice", "Bonn"])) + "}") if town != "Köln" else "Köln"
+        for town in frame["town"]
+    ]
+    return decades(frame).assign(town=towns).sample(frac=1, random_state=int(rng.integers(2**31)))
+
+
+def counted(frame: pd.DataFrame, log: str) -> pd.DataFrame:
+    """Leave a line for every call."""
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(f"{len(frame)}\n")
+    return decades(frame)
+
+
+def in_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Publish every other row: which ones depends on their order."""
+    return decades(frame).iloc[::2]
+
+
+def drawn(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Publish a random half."""
+    return decades(frame).sample(frac=0.5, random_state=seed)
+
+
+def noise(frame: pd.DataFrame) -> pd.DataFrame:
+    """Draw at random without telling anyone."""
+    return decades(frame).sample(frac=0.5, random_state=int.from_bytes(os.urandom(4), "big"))
+
+
+def suppressing(frame: pd.DataFrame) -> pd.DataFrame:
+    """Hide the cooks over 45 altogether, and leave out everyone under 22."""
+    result = decades(frame)
+    hidden = ((frame["job"] == "cook") & (frame["age"] > 45)).to_numpy()
+    result.loc[hidden, ["age", "town", "job"]] = "*"
+    return result[(frame["age"] >= 22).to_numpy()]
+
+
+class Generaliser:
+    """A class with a fit_transform, as scikit-learn has them."""
+
+    def __init__(self, width: int = 10) -> None:
+        self.width = width
+
+    def fit_transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The same as decades."""
+        return decades(frame, self.width)
+
+
+def sees_names(frame: pd.DataFrame) -> pd.DataFrame:
+    """Needs a column that is not in the schema."""
+    return decades(frame)[frame["name"].str.len() > 0]
+
+
+def _is_full(frame: pd.DataFrame) -> bool:
+    return len(frame) >= 60
+
+
+def hangs(frame: pd.DataFrame) -> pd.DataFrame:
+    """Never come back once a record is missing."""
+    if not _is_full(frame):
+        time.sleep(3600)
+    return decades(frame)
+
+
+def dies(frame: pd.DataFrame) -> pd.DataFrame:
+    """Crash as native code does."""
+    if not _is_full(frame):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return decades(frame)
+
+
+def moody(frame: pd.DataFrame, state: str) -> pd.DataFrame:
+    """Fail at every third call."""
+    calls = len(list(Path(state).iterdir()))
+    (Path(state) / f"{calls}-{time.monotonic_ns()}").touch()
+    if calls % 3 == 2:
+        raise ValueError("secret-value-of-someone")
+    return decades(frame)
+
+
+def fails_on_the_oldest(frame: pd.DataFrame) -> pd.DataFrame:
+    """Refuse tables without their oldest person."""
+    if frame["age"].max() < 60:
+        raise ValueError("secret-value-of-someone")
+    return decades(frame)
+
+
+def renames(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return another schema."""
+    return decades(frame).rename(columns={"town": "city"})
+
+
+def empties(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return nothing but a header."""
+    return decades(frame).iloc[:0]
+
+
+def nothing(frame: pd.DataFrame) -> None:
+    """Return no table at all."""
+
+
+def holes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return missing cells everywhere, one column of them whole."""
+    return decades(frame).assign(age=np.nan)
+
+
+def unreadable(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return values in a form of its own."""
+    return decades(frame).assign(age="about thirty-ish")
+
+
+def doubles(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return more rows than it got."""
+    return pd.concat([decades(frame)] * 2)
+
+
+def shouts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Print a lot, to both streams."""
+    line = "secret-value-of-someone " * 4000
+    for _ in range(300):
+        os.write(1, line.encode())
+        os.write(2, line.encode())
+    return decades(frame)
+
+
+def writes_elsewhere(frame: pd.DataFrame) -> pd.DataFrame:
+    """Litter its own folder."""
+    Path("litter.txt").write_text("secret-value-of-someone")
+    return decades(frame)
+
+
+def tells_its_environment(frame: pd.DataFrame, to: str) -> pd.DataFrame:
+    """Write down what it was started with."""
+    Path(to).write_text("\n".join(f"{key}={value}" for key, value in os.environ.items()) + f"\ncwd={os.getcwd()}")
+    return decades(frame)
+
+
+def lingers(frame: pd.DataFrame, pids: str) -> pd.DataFrame:
+    """Start a process that outlives it, and sleep while a record is missing."""
+    import subprocess
+
+    child = subprocess.Popen(["sleep", "3600"])
+    with open(pids, "a", encoding="utf-8") as file:
+        file.write(f"{os.getpid()} {child.pid} {os.getcwd()}\n")
+    if not _is_full(frame):
+        time.sleep(3600)
+    return decades(frame)

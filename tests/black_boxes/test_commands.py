@@ -1,0 +1,205 @@
+"""Commands, releases made elsewhere, and `dit` around them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from dit_dask.errors import InputError, RunError
+from tests.black_boxes import strangers
+from tests.black_boxes.asking import HERE, ask, people, stranger
+from tests.cluster.runs import DIT, dit, rows
+
+FEW = [0, 7, 41]
+
+
+def tool(mood: str = "good", **more: object) -> dict[str, object]:
+    return {"name": "command", "argv": [sys.executable, "tool.py", mood, "{input}", "{output}"], "cache": "none"} | more
+
+
+def written(folder: Path, sanitizer: dict[str, object], **more: object) -> Path:
+    """A config file for the people, beside their CSV."""
+    people().to_csv(folder / "people.csv", index=False)
+    document = {
+        "version": 1,
+        "data": {"source": "people.csv"},
+        "schema": {
+            "quasi_identifiers": {
+                "age": {"kind": "numeric"},
+                "town": {"kind": "categorical"},
+                "job": {"kind": "categorical"},
+            },
+            "sensitive": "illness",
+        },
+        "tests": [{"sanitizer": sanitizer, "records": FEW}],
+        "output": str(folder / "runs"),
+        "cluster": {"workers": 1},
+    }
+    path = folder / "audit.yaml"
+    path.write_text(json.dumps(document | more))  # JSON is YAML
+    return path
+
+
+def test_a_command_gives_what_the_function_gives():
+    plain = ask(stranger("decades"), records=FEW).distances()
+    pd.testing.assert_frame_equal(ask(tool(), records=FEW).distances(), plain, check_exact=True)
+    pd.testing.assert_frame_equal(ask(tool("flood"), records=FEW[:1]).distances(), plain.head(1), check_exact=True)
+
+
+MOODS = {
+    "hang": "it took longer than its 1 s, without record 7",
+    "fail": "it ended with exit code 3 .*, without record 7",
+    "elsewhere": r"it ended well but wrote no file at \{output\} \(output.csv\), on the whole table",
+    "link": r"it ended well but wrote no file at \{output\}",
+    "garbage": "it wrote a file that is not CSV",
+}
+
+
+@pytest.mark.parametrize("mood", MOODS)
+def test_a_command_that_misbehaves_is_one_line(mood):
+    with pytest.raises(RunError, match=rf"tests\[0\]\.sanitizer: {MOODS[mood]}") as caught:
+        ask(tool(mood, timeout=1 if mood == "hang" else 30, retries=0), records=[7])
+    assert "secret-value" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["no-such-tool", "{input}", "{output}"], r"tests\[0\]\.sanitizer: argv\[0\]: no program 'no-such-tool'"),
+        (["cat", "{input}"], r"tests\[0\]\.sanitizer\.argv must name \{output\}, the file to write"),
+        ([], r"tests\[0\]\.sanitizer\.argv must be a list of at least 1"),
+    ],
+)
+def test_a_command_that_cannot_work_is_refused(argv, message):
+    with pytest.raises(InputError, match=message):
+        ask({"name": "command", "argv": argv}, records=FEW)
+
+
+def test_parquet_travels_with_its_types():
+    script = (
+        "import sys, pandas as pd; frame = pd.read_parquet(sys.argv[1]); assert frame['age'].dtype.kind == 'i'; "
+        "low = frame['age'] // 10 * 10; frame['age'] = [f'[{a}, {a + 10})' for a in low]; "
+        "frame['town'] = frame['town'].str[0] + '***'; frame.to_parquet(sys.argv[2])"
+    )
+    argv = [sys.executable, "-c", script, "{input}", "{output}"]
+    found = ask({"name": "command", "argv": argv, "format": "parquet", "cache": "none"}, records=FEW[:1]).distances()
+    pd.testing.assert_frame_equal(found, ask(stranger("decades"), records=FEW[:1]).distances(), check_exact=True)
+
+
+def test_releases_made_elsewhere_need_no_sanitizer(tmp_path):
+    owner, inputs, releases = tmp_path / "owner", tmp_path / "inputs", tmp_path / "releases"
+    owner.mkdir()
+    sanitizer = {"name": "precomputed", "full": f"{releases}/full.parquet", "without": f"{releases}/{{record}}.parquet"}
+    path = written(owner, sanitizer)
+    missing = dit("run", path)
+    assert missing.returncode == 2
+    assert "full: cannot read" in missing.stderr
+    helped = dit("leave-out", path, "--to", inputs)
+    assert helped.returncode == 0, helped.stderr
+    assert sorted(file.name for file in inputs.iterdir()) == ["0.parquet", "41.parquet", "7.parquet", "full.parquet"]
+    assert helped.stdout.splitlines()[-1] == str(inputs)
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(inputs / "7.parquet"),
+        people().drop(columns="name").drop(index=7).reset_index(drop=True),
+        check_dtype=False,
+    )
+    releases.mkdir()
+    for file in inputs.iterdir():
+        strangers.decades(pd.read_parquet(file)).to_parquet(releases / file.name)
+    (releases / "41.parquet").rename(releases / "aside")
+    missing = dit("run", path)
+    assert missing.returncode == 2
+    assert "1 of 3 releases are missing, the first is" in missing.stderr
+    assert not (owner / "runs").exists()
+    (releases / "aside").rename(releases / "41.parquet")
+    done = dit("run", path)
+    assert done.returncode == 0, done.stderr
+    folder = Path(done.stdout.splitlines()[-1])
+    test = json.loads((folder / "summary.json").read_text())[0]["test"]
+    plain = ask(stranger("decades"), records=FEW).distances()
+    pd.testing.assert_frame_equal(rows(folder, test), plain, check_exact=True)
+
+
+def test_a_plan_calls_nobody(tmp_path):
+    log = tmp_path / "calls"
+    (tmp_path / "strangers.py").write_text((HERE / "strangers.py").read_text())
+    path = written(tmp_path, {"name": "python", "target": "strangers:counted", "params": {"log": str(log)}, "timeout": 9})
+    planned = dit("plan", path)
+    assert planned.returncode == 0, planned.stderr
+    assert "at most 27.0" in planned.stdout
+    assert not log.exists()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_lost_gate_ends_the_run_and_the_rest_can_follow(tmp_path):
+    log = tmp_path / "calls"
+    (tmp_path / "strangers.py").write_text((HERE / "strangers.py").read_text())
+    sanitizer = {"name": "python", "target": "strangers:counted", "params": {"log": str(log)}, "cache": "none"}
+    tests = [{"sanitizer": sanitizer}]
+    path = written(tmp_path, sanitizer, tests=tests, gates=["delta <= 1e-9"], stop_on_breach=True)
+    stopped = dit("run", path)
+    assert stopped.returncode == 1, stopped.stderr
+    assert "BREACHED  delta <= 1e-9" in stopped.stdout
+    folder = Path(stopped.stdout.splitlines()[-1])
+    document = json.loads((folder / "manifest.json").read_text())
+    assert document["status"] == "failed"
+    assert "stopped early: delta <= 1e-9 is lost after" in document["error"]
+    calls = len(log.read_text().splitlines())
+    assert calls < 2 + len(people().drop(columns="name").drop_duplicates())
+    whole = dit("run", path, "--set", "stop_on_breach=false")
+    assert whole.returncode == 1
+    assert Path(whole.stdout.splitlines()[-1]) == folder
+    assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
+
+
+def test_another_version_of_the_code_is_another_run(tmp_path):
+    code = tmp_path / "mine.py"
+    code.write_text((HERE / "strangers.py").read_text())
+    path = written(tmp_path, {"name": "python", "target": "mine:decades"})
+    folders = []
+    for width in (10, 20):
+        code.write_text(code.read_text().replace("width: int = 10) -> pd.DataFrame", f"width: int = {width}) -> pd.DataFrame"))
+        folders.append(dit("run", path).stdout.splitlines()[-1])
+    assert folders[0] != folders[1]
+    deltas = [json.loads((Path(folder) / "summary.json").read_text())[0]["delta"] for folder in folders]
+    assert deltas[0] != deltas[1]
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def test_a_killed_run_leaves_no_process_and_no_file(tmp_path):
+    pids = tmp_path / "pids"
+    (tmp_path / "strangers.py").write_text((HERE / "strangers.py").read_text())
+    path = written(tmp_path, {"name": "python", "target": "strangers:lingers", "params": {"pids": str(pids)}, "timeout": 600})
+    run = subprocess.Popen([*DIT, "run", str(path)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 90
+        while time.monotonic() < deadline:  # two calls on the whole table, then one that sleeps
+            lines = pids.read_text().splitlines() if pids.exists() else []
+            if len(lines) >= 3:
+                break
+            time.sleep(0.1)
+        assert len(lines) >= 3
+    finally:
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    *_, folder = lines[2].split(maxsplit=2)
+    processes = [int(number) for line in lines for number in line.split()[:2]]
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (any(map(alive, processes)) or os.path.exists(folder)):
+        time.sleep(0.2)
+    assert not [process for process in processes if alive(process)]
+    assert not os.path.exists(folder)
+    assert not os.path.exists(os.path.dirname(folder))

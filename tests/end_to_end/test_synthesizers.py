@@ -1,0 +1,51 @@
+"""An overfitted synthesizer is caught twice, by closeness and by the inference test; an honest one by neither."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dit_dask as dit
+
+SCHEMA = {
+    "quasi_identifiers": {"age": {"kind": "numeric"}, "town": {"kind": "categorical"}, "size": {"kind": "numeric"}},
+    "sensitive": "illness",
+}
+
+
+def people(rows: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    columns = {"age": rng.integers(18, 90, rows), "town": rng.choice(list("abcde"), rows), "size": rng.integers(150, 200, rows)}
+    return pd.DataFrame(columns | {"illness": rng.choice(["flu", "cold", "gout"], rows)})
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> dit.Result:
+    """Two synthesizers of one table, and a holdout that they have not seen."""
+    folder: Path = tmp_path_factory.mktemp("synthesizers")
+    people(150, 2).to_csv(folder / "holdout.csv", index=False)
+    common = {"adversary": "conditional-frequency", "repeats": 20, "records": {"sample": 25, "seed": 1}}
+    return dit.audit(
+        people(150, 1),
+        schema=SCHEMA,
+        tests=[common | {"sanitizer": "resample"}, common | {"sanitizer": {"name": "marginals", "structure": "independent"}}],
+        measures=[{"name": "closeness", "holdout": str(folder / "holdout.csv"), "distance": "gower"}],
+        output=str(folder / "runs"),
+        seed=4,
+    )
+
+
+def test_the_inference_test_tells_copies_from_samples(result: dit.Result) -> None:
+    copying, honest = (result.distances(test) for test in (0, 1))
+    assert copying["distance"].mean() > 3 * copying["noise"].mean()
+    assert honest["distance"].mean() < 1.5 * honest["noise"].mean()  # what is left is sampling
+    assert copying["distance"].min() > honest["distance"].max()
+
+
+def test_closeness_tells_copies_from_samples(result: dit.Result) -> None:
+    found = {(entry["sanitizer"] or {"name": "raw"})["name"]: entry for entry in result.measures}
+    assert {name: entry["passed"] for name, entry in found.items()} == {"raw": False, "resample": False, "marginals": True}
+    assert found["resample"]["identical"] == 1
+    assert found["marginals"]["identical"] < 0.05
+    assert found["resample"]["share_nearer_training"] > 0.95

@@ -1,0 +1,80 @@
+"""Accuracy against exact fractions, and against what repeated sampling really does."""
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dit_dask as dit
+from dit_dask.kernels import crosstab
+from tests.oracles.closest import bucket_of
+from tests.properties.mixed_frames import mixed_frames
+
+
+def exactly(original: pd.DataFrame, synthetic: pd.DataFrame, columns: tuple[str, ...], bins: int) -> tuple[Fraction, float]:
+    """L1D as a fraction and Hellinger's distance, from counted tuples of buckets."""
+    bucket = {name: bucket_of(original[name], bins) for name in columns}
+    sides = [
+        Counter(
+            tuple(bucket[name](cell) for name, cell in zip(columns, row, strict=True))
+            for row in zip(*(frame[name] for name in columns), strict=True)
+        )
+        for frame in (original, synthetic)
+    ]
+    cells = sides[0].keys() | sides[1].keys()
+    p, q = ({cell: Fraction(side[cell], side.total()) for cell in cells} for side in sides)
+    affinity = math.fsum((math.sqrt(p[cell]) - math.sqrt(q[cell])) ** 2 for cell in cells)
+    return sum((abs(p[cell] - q[cell]) for cell in cells), Fraction(0)), math.sqrt(affinity / 2)
+
+
+@settings(deadline=None, max_examples=40)
+@given(frames=mixed_frames(frames=2), bins=st.integers(2, 6))
+def test_every_combination_equals_exact_fractions(frames: list[pd.DataFrame], bins: int) -> None:
+    original, synthetic = frames
+    ways = (1, 2, 3, 4)
+    found = dit.accuracy(original, synthetic, bins, ways)
+    wanted = [names for size in ways for names in itertools.combinations(original.columns, size)]
+    assert list(found.by_combination) == wanted
+    for names, score in found.by_combination.items():
+        l1d, hellinger = exactly(original, synthetic, names, bins)
+        assert score.l1d == float(l1d)  # rounded once
+        assert score.tvd == float(l1d) / 2
+        assert score.hellinger == pytest.approx(hellinger, abs=1e-12)
+    assert found.l1d == pytest.approx(np.mean([score.l1d for score in found.scores]))
+    for column in original.columns:
+        own = [score.tvd for names, score in found.by_combination.items() if column in names]
+        assert found.by_column[column].tvd == pytest.approx(np.mean(own))
+
+
+def test_sorted_keys_give_what_counting_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 900, (500, 2), np.int32), rng.integers(0, 900, (300, 2), np.int32)
+    sizes, both = np.array([900, 900]), np.array([[0, 1]])
+    assert crosstab.DENSE < 900 * 900
+    ((l1d, hellinger),) = crosstab.divergences(first, second, sizes, both)
+    sides = [Counter(map(tuple, codes.tolist())) for codes in (first, second)]
+    cells = sides[0].keys() | sides[1].keys()
+    assert l1d == float(sum(abs(Fraction(sides[0][cell], 500) - Fraction(sides[1][cell], 300)) for cell in cells))
+    roots = [(math.sqrt(sides[0][cell] / 500) - math.sqrt(sides[1][cell] / 300)) ** 2 for cell in cells]
+    assert hellinger == pytest.approx(math.sqrt(sum(roots) / 2), abs=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "drawn"), [(4000, 4000), (4000, 1000), (2000, 9000)])
+def test_a_perfect_release_scores_between_the_expected_level_and_the_noise(rows: int, drawn: int) -> None:
+    rng = np.random.default_rng(3)
+
+    def population(size: int) -> pd.DataFrame:
+        x = rng.normal(size=size)
+        return pd.DataFrame({"x": x, "y": x + rng.normal(size=size), "z": rng.choice(list("abc"), size, p=[0.7, 0.2, 0.1])})
+
+    scores = [dit.accuracy(population(rows), population(drawn), splits=1, seed=turn) for turn in range(40)]
+    found = np.mean([score.l1d for score in scores])
+    expected, noise = np.mean([score.expected.l1d for score in scores]), np.mean([score.noise.l1d for score in scores])
+    assert 0.9 * expected < found < 1.1 * noise  # the law of large tables is good to some percent at these sizes
+    assert abs(found / expected - 1) < 0.1

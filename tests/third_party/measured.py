@@ -1,0 +1,21 @@
+"""Print what pycanon makes of published tables, as JSON; runs in the environment of anjana, which brings pycanon."""
+
+import json
+import sys
+
+import pandas as pd
+from pycanon import anonymity
+
+request = json.load(sys.stdin)
+answers = []
+for path in request["paths"]:
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    keys, secret = request["quasi_identifiers"], [request["sensitive"]]
+    answers.append(
+        {
+            "k": int(anonymity.k_anonymity(table, keys)),
+            "l": int(anonymity.l_diversity(table, keys, secret)),
+            "t": float(anonymity.t_closeness(table, keys, secret)),
+        }
+    )
+json.dump(answers, sys.stdout)

@@ -1,0 +1,32 @@
+"""The order in which a black box is asked: what would change if only the record's own row went."""
+
+import numpy as np
+import pandas as pd
+
+from dit_dask.engines import ENGINES
+from dit_dask.engines.foresight import foreseen
+from tests.audits import loaded, points
+
+SCHEMA = {"quasi_identifiers": {"age": {"kind": "numeric"}, "sex": {"kind": "categorical"}}, "sensitive": "illness"}
+
+
+def table(rows: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 30, rows),
+            "sex": rng.choice(["f", "m"], rows),
+            "illness": rng.choice(["flu", "cold", "gout"], rows, p=[0.7, 0.25, 0.05]),
+        }
+    )
+
+
+def test_for_a_release_that_does_not_react_it_is_the_distance_itself():
+    for adversary in ("bernoulli-nb", "conditional-frequency"):
+        for seed in range(5):
+            rows = loaded(table(60, seed), SCHEMA)
+            test = points(rows, SCHEMA, [{"sanitizer": "raw", "adversary": adversary}])[0]
+            everyone = np.arange(rows.table.distinct)
+            wanted = ENGINES["brute-force"].influence(rows.table, everyone, test.procedure).distance
+            found = foreseen(rows.table, test.procedure.full(rows.table), test.procedure)
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)

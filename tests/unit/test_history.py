@@ -1,0 +1,64 @@
+"""The index of all runs, and what counts as a rise."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dit_dask import history
+from dit_dask.config import Location
+from dit_dask.errors import InputError
+from dit_dask.store import Folder
+
+
+def run(name: str, number: int, delta: Any, **more: Any) -> dict[str, Any]:
+    tests = {"mondrian-k2": {"delta": delta, "mean": 0.1, **more}}
+    date = f"2026-11-{number:02d}T03:00:00+00:00"
+    return {"date": date, "name": name, "audit": "a", "run": f"{name}-{number}", "fingerprint": "f", "rows": 9, "tests": tests}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rose"),
+    [
+        ({"delta": 0.5}, {"delta": 0.5}, False),
+        ({"delta": 0.5}, {"delta": 0.5 + 1e-12}, False),
+        ({"delta": 0.5}, {"delta": 0.5 + 1e-6}, True),
+        ({"delta": 0.5}, {"delta": 0.4}, False),
+        ({"delta": 0.5}, {"delta": "inf"}, True),
+        ({"delta": "inf"}, {"delta": "inf"}, False),
+        ({"delta": None}, {"delta": 1.0}, False),
+        ({"delta": 0.5, "interval": [0.4, 0.6]}, {"delta": 0.65, "interval": [0.55, 0.75]}, False),
+        ({"delta": 0.5, "interval": [0.4, 0.6]}, {"delta": 0.7, "interval": [0.61, 0.8]}, True),
+        ({"delta": 0.5}, {"delta": 0.6, "interval": [0.45, 0.7]}, False),
+    ],
+)
+def test_a_rise_is_more_than_rounding_or_beyond_both_intervals(old: dict[str, Any], new: dict[str, Any], rose: bool) -> None:
+    assert history.is_rise(old, new) is rose
+
+
+def test_runs_are_compared_with_the_one_before_of_the_same_name_and_audit() -> None:
+    runs = [run("a", 1, 0.1), run("b", 2, 0.9), run("a", 3, 0.2), run("b", 4, 0.8), run("a", 5, 0.15)]
+    other = run("a", 6, 0.9) | {"audit": "another question"}
+    (rise,) = history.rises([*runs, other])
+    assert (rise.name, rise.run, rise.before, rise.after) == ("a", "a-3", 0.1, 0.2)
+
+
+def test_data_that_did_not_change_is_entered_once_and_data_that_came_back_again(tmp_path: Path) -> None:
+    output = Folder(Location(str(tmp_path), {}))
+    for number in (1, 1, 2, 2, 1, 1):
+        history.append(output, run("a", number, number / 10))
+    entered = history.read(output)
+    assert [one["run"] for one in entered] == ["a-1", "a-2", "a-1"]
+    assert entered[2]["date"] > entered[0]["date"]
+    assert [rise.run for rise in history.rises(entered)] == ["a-2"]
+
+
+def test_the_trend_is_a_table_with_rises_marked(tmp_path: Path) -> None:
+    lines = history.text([run("a", 1, 0.1), run("a", 2, 0.3), run("a", 3, None)]).splitlines()
+    assert [line.split()[-1] for line in lines[1:]] == ["–", "ROSE", "–"]
+    assert lines[2].split()[-3:-1] == ["0.3", "0.2"]
+
+
+def test_an_output_without_runs_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no run has been completed there"):
+        history.read(Folder(Location(str(tmp_path), {})))

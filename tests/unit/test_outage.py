@@ -1,0 +1,91 @@
+"""Which failures of a storage pass, and how long they are waited for."""
+
+import errno
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+
+from dit_dask import outage
+
+
+def answer(code: str, status: int) -> ClientError:
+    return ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutObject")
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+PASSING = [
+    ConnectionRefusedError(),
+    TimeoutError(),
+    EndpointConnectionError(endpoint_url="http://localhost"),
+    ReadTimeoutError(endpoint_url="http://localhost"),
+    answer("SlowDown", 503),
+    answer("TooManyRequests", 429),
+    caused(OSError(errno.EIO, "said so"), answer("InternalError", 500)),
+    OSError(errno.ENETUNREACH, "no way"),
+]
+FINAL = [
+    FileNotFoundError(),
+    PermissionError(),
+    caused(PermissionError(), answer("AccessDenied", 403)),
+    caused(OSError(errno.EINVAL, "no"), answer("PreconditionFailed", 412)),
+    OSError(errno.ENOSPC, "full"),
+    ValueError("bad"),
+]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=repr)
+def test_a_server_that_is_away_or_overloaded_may_come_back(error: Exception) -> None:
+    assert outage.is_outage(error)
+
+
+@pytest.mark.parametrize("error", FINAL, ids=repr)
+def test_a_refusal_stays_one(error: Exception) -> None:
+    assert not outage.is_outage(error)
+
+
+class Clock:
+    """Time that passes only while someone sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(outage.time, "sleep", clock.sleep)
+    monkeypatch.setattr(outage.time, "monotonic", lambda: clock.now)
+    return clock
+
+
+@pytest.mark.parametrize("away", [0.0, 1.0, 20.0, 80.0])
+def test_an_outage_is_ridden_out_with_growing_pauses(clock: Clock, away: float) -> None:
+    def ask() -> str:
+        if clock.now < away:
+            raise ConnectionRefusedError
+        return "here"
+
+    assert outage.riding_out(ask) == "here"
+    assert clock.pauses == sorted(clock.pauses)
+    assert clock.now <= away + outage.LONGEST_PAUSE
+
+
+def test_patience_ends(clock: Clock) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        outage.riding_out(lambda: (_ for _ in ()).throw(ConnectionRefusedError()), patience=30)
+    assert 20 < clock.now <= 30
+
+
+def test_a_refusal_is_told_at_once(clock: Clock) -> None:
+    with pytest.raises(PermissionError):
+        outage.riding_out(lambda: (_ for _ in ()).throw(PermissionError()))
+    assert clock.pauses == []
