@@ -148,9 +148,10 @@ def build_agenda(
             places[key] = sources.index(source)
         parameters = {key: value for key, value in given(point).items() if value is not None}
 
-        of_releases = kind.of_releases(point)
+        fields, of_releases = kind.parameters.fields, kind.of_releases(point)
+        telling = {key: value for key, value in parameters.items() if key == "name" or value != fields[key].default}
         for publisher in publishers(tests) if of_releases else [None]:
-            identity = measure_id(parameters, publisher.parameters if publisher else None, original=of_releases)
+            identity = measure_id(telling, publisher.parameters if publisher else None, original=of_releases)
             if any(other.id == identity for other in measurements):
                 raise InputError(f"{where} repeats another measure: {identity}")
             context = Context(rows.table.schema, rows.used, config.seed, identity, where, read)

@@ -24,7 +24,7 @@ CELL = {"key1": "u8", "key2": "u8", "value1": "u8", "value2": "u8", "count": "i8
 TALLY = {"what": "i8", "size": "i8", "times": "i8"}
 LEFT = {"key1": "u8", "key2": "u8", "count": "i8", "left": "f8"}
 LABEL = {"key1": "u8", "key2": "u8", "label": "O"}
-KEYS, PAIRS, VALUES = range(3)
+KEYS, PAIRS = range(2)
 NO_ROWS = "a discrimination rate needs at least one row; the table has none"
 
 
