@@ -192,6 +192,13 @@ def _named(config: Config) -> Iterator[tuple[str, str]]:
             for path in ground if isinstance(ground, list) else [ground]:
                 if isinstance(path, str) and path not in GROUNDS:
                     yield f"tests[{place}].distance.ground", path
+        sanitizer = test.get("sanitizer") if isinstance(test, Mapping) else None
+        if isinstance(sanitizer, Mapping) and isinstance(sanitizer.get("mapping"), str):
+            yield f"tests[{place}].sanitizer.mapping", sanitizer["mapping"]
+    for place, measure in enumerate(config.measures):
+        semantic = measure.get("semantic") if isinstance(measure, Mapping) else None
+        if isinstance(semantic, Mapping) and isinstance(semantic.get("hierarchy"), str):
+            yield f"measures[{place}].semantic.hierarchy", semantic["hierarchy"]
 
 
 def objects(deployment: Deployment) -> list[Manifest]:

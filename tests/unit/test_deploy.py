@@ -229,6 +229,20 @@ def test_the_runner_reads_the_config_as_it_was_written_with_its_files_beside_it(
     assert arguments[3:7] == ["--set", "seed=4", "--set", "data.missing=['$$(HOME)']"]
 
 
+def test_mappings_and_groupings_travel_too(config_file: Path) -> None:
+    document = yaml.safe_load(config_file.read_text())
+    document["tests"] = [{"sanitizer": {"name": "python", "target": "mine:f", "mapping": "words.csv"}}]
+    grouped = {"hierarchy": "illness.csv", "level": 1}
+    document["measures"] = [{"name": "discrimination", "target": "illness", "keys": ["town"], "semantic": grouped}]
+    document["output"] = "s3://audits/nightly"
+    document["data"] = {"source": "s3://in/people.csv"}
+    config_file.write_text(yaml.safe_dump(document))
+    for name in ("words.csv", "illness.csv"):
+        (config_file.parent / name).write_text(f"{name};x;*\n")
+    data = only("ConfigMap", documents(config_file, image=IMAGE))["data"]
+    assert {"words.csv;x;*\n", "illness.csv;x;*\n"} <= set(data.values())
+
+
 def test_storage_on_other_ports_can_be_reached(people: Path, tmp_path: Path) -> None:
     text = S3_AUDIT.read_text().replace('"${S3_ENDPOINT}"', '"http://minio.storage.svc:9000"')
     (tmp_path / "minio.yaml").write_text(text)
