@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +16,8 @@ from dit_dask.engines.foresight import foreseen
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.noisy_counts.procedure import shown_loss
 from dit_dask.errors import DitError, RunError
+from dit_dask.ledger import Ledger
 from dit_dask.parts import PartFile, part_name, read_part, write_part
-from dit_dask.plan import TestPlan, first_rows
 from dit_dask.progress import Counting, Observer
 from dit_dask.sanitizers.claims import Recheck, recheck
 from dit_dask.sanitizers.oracles.examination import Examined, examine
@@ -36,7 +36,6 @@ LONGEST_PAUSE = 15
 RESTART_SECONDS = 60
 FAN_IN = 8
 WARM_RECORDS = 32
-READERS = 16
 TICK_SECONDS, WAIT_SECONDS = 0.1, 5.0
 
 
@@ -50,141 +49,6 @@ class Study:
     def warm(self) -> set[int]:
         """The tests whose code this process has compiled or loaded; that must not count as engine time."""
         return set()
-
-
-class Ledger:
-    """What is known of one test: the values of its records, and which parts still wait for some."""
-
-    def __init__(self, test: Test, plan: TestPlan) -> None:
-        self.test = test
-        self.plan = plan
-        self.written: dict[int, PartFile] = {}
-        self.seconds = 0.0
-        self.notes: set[str] = set()
-        self.failures: dict[int, str] = {}
-        rows = test.rows
-        self.first = first_rows(test)
-        self._record = rows.index[test.audited]
-        self._multiplicity = rows.multiplicity[test.audited]
-        part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
-        self._owner = part[self.first]
-        self._owned = self._record[self.first]
-        pairs = np.unique(self._record * plan.parts + part)
-        self._pair_record, self._pair_part = pairs // plan.parts, pairs % plan.parts
-        self._waiting = np.bincount(self._pair_part, minlength=plan.parts)
-        distinct = rows.table.distinct
-        self._known = np.zeros(distinct, bool)
-        self._distance = np.zeros(distinct)
-        self._predicted = np.zeros((2, distinct), np.int32)
-        self._estimates = {name: np.zeros(distinct) for name in ENGINES[test.engine].estimates}
-
-    @property
-    def done(self) -> int:
-        """How many distinct records are known."""
-        return int(self._known.sum())
-
-    def rows_of(self, part: int) -> slice:
-        """The audited rows of a part."""
-        return slice(int(self.plan.boundaries[part]), int(self.plan.boundaries[part + 1]))
-
-    def learn(self, records: "NDArray[np.int64]", influence: Influence) -> list[int]:
-        """Take in the values of records; return the parts that wait for nothing more."""
-        self.notes.update(influence.notes)
-        self.failures.update(influence.failures)
-        new = np.flatnonzero(~self._known[records])
-        self._distance[records] = influence.distance
-        self._predicted[0, records] = influence.predicted
-        self._predicted[1, records] = influence.predicted_without
-        for name, values in self._estimates.items():
-            values[records] = influence.estimates[name]
-        fresh = np.unique(records[new])
-        self._known[fresh] = True
-        starts, stops = (np.searchsorted(self._pair_record, fresh, side) for side in ("left", "right"))
-        lengths = stops - starts
-        offsets = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        touched = self._pair_part[offsets + np.arange(len(offsets))]
-        np.subtract.at(self._waiting, touched, 1)
-        return [int(part) for part in np.unique(touched) if self._waiting[part] == 0]
-
-    @property
-    def records(self) -> "NDArray[np.int64]":
-        """The distinct records under audit."""
-        return self._owned
-
-    def estimates(self, records: "NDArray[np.int64]") -> dict[str, "NDArray[np.float64]"]:
-        """The estimates of records, by name."""
-        return {name: values[records] for name, values in self._estimates.items()}
-
-    def row_estimates(self) -> dict[str, "NDArray[np.float64]"]:
-        """The estimates of every audited row, by name."""
-        return self.estimates(self._record)
-
-    def restore(self, folder: Folder, present: set[str]) -> None:
-        """Take over the parts that an earlier session finished."""
-        names = {part: part_name(self.test.id, part) for part in range(self.plan.parts)}
-        kept = [part for part, name in names.items() if name.rsplit("/", 1)[-1] in present]
-        with ThreadPoolExecutor(READERS) as pool:  # storage answers slowly, but many at once
-            read = pool.map(lambda part: read_part(folder, names[part], self.test.audited[self.rows_of(part)]), kept)
-            for part, found in zip(kept, read, strict=True):
-                if found is not None:
-                    self._take_over(part, *found)
-
-    def _take_over(self, part: int, file: PartFile, influence: Influence) -> None:
-        """Learn what a part says; one with skipped records is not done: they get another chance."""
-        records, tested = self._record[self.rows_of(part)], ~np.isnan(influence.distance)
-        if tested.all():
-            self.written[part] = file
-        self.learn(records[tested], influence if tested.all() else _only(influence, tested))
-
-    def chunks(self, sharing: "Sequence[Ledger]" = ()) -> list["NDArray[np.int64]"]:
-        """Cut the records unknown to this test, or to those that share its releases.
-
-        As the engine likes; those at risk first where that is known; else by the part in which they first appear.
-        """
-        unknown = np.logical_or.reduce([~ledger._known[self._owned] for ledger in (self, *sharing)])
-        records, owner = self._owned[unknown], self._owner[unknown]  # owner ascends with the rows
-        if not len(records):
-            return []
-        if self.test.foreseen is not None:
-            records = records[np.argsort(-self.test.foreseen[records], kind="stable")]
-            return np.array_split(records, min(self.plan.tasks, len(records)))
-        engine = ENGINES[self.test.engine]
-        if engine.chunks is not None:
-            return engine.chunks(self.test.rows.table, records, self.test.procedure, self.plan.tasks)
-        return np.split(records, np.flatnonzero(np.diff(owner)) + 1)
-
-    @property
-    def skipped(self) -> "NDArray[np.int64]":
-        """The positions of the audited rows that could not be tested."""
-        return self.test.audited[np.isin(self._record, list(self.failures))]
-
-    def at_least(self) -> dict[str, Any]:
-        """The statistics if everything unknown were zero: what the final ones cannot fall below, but for the deviation."""
-        known = self._known[self._record]
-        distance = np.where(known, np.nan_to_num(self._distance[self._record], posinf=np.inf), 0.0)
-        before, after = self._predicted[:, self._record]
-        changed = int((known & (before != after)).sum())
-        return {"test": self.test.id, **describe(Distribution.of(distance, self.first, changed))}
-
-    def ready(self) -> list[int]:
-        """The parts that could be written and are not."""
-        return [part for part in range(self.plan.parts) if self._waiting[part] == 0 and part not in self.written]
-
-    def part(self, part: int) -> tuple[str, "NDArray[np.int64]", "NDArray[np.int64]", Influence]:
-        """What write_part needs for a part."""
-        rows = self.rows_of(part)
-        record = self._record[rows]
-        estimates = self.estimates(record)
-        influence = Influence(
-            self._distance[record], self._predicted[0, record], self._predicted[1, record], estimates=estimates
-        )
-        return part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence
-
-
-def _only(influence: Influence, chosen: "NDArray[np.bool_]") -> Influence:
-    estimates = {name: values[chosen] for name, values in influence.estimates.items()}
-    sides = influence.predicted[chosen], influence.predicted_without[chosen]
-    return Influence(influence.distance[chosen], *sides, influence.notes, estimates)
 
 
 @dataclass(frozen=True)
@@ -273,7 +137,7 @@ class Session:
                 kind, group, what = tasks.pop(future)
                 result = result_of(future, f"{self.ledgers[group[0]].test.id}: {kind} of {_label(kind, what)}")
                 if kind == "write":
-                    self.ledgers[group[0]].written[what] = result
+                    self.ledgers[group[0]].written |= dict(zip(what, result, strict=True))
                     continue
                 influences, seconds = result
                 for test, influence in zip(group, influences, strict=True):
@@ -344,11 +208,12 @@ class Session:
         return tasks
 
     def _write(self, test: int, parts: Sequence[int]) -> "dict[Future, tuple[str, tuple[int, ...], Any]]":
+        ledger = self.ledgers[test]
         tasks: dict[Future, tuple[str, tuple[int, ...], Any]] = {}
-        for part in parts:
-            name, *arrays = self.ledgers[test].part(part)
-            key = f"write-{self.ledgers[test].test.id}-{part:05d}"
-            tasks[self._submit(write_part, self.folder, name, *arrays, key=key, priority=10)] = ("write", (test,), part)
+        for batch in ledger.batches(parts):
+            key = f"write-{ledger.test.id}-{batch[0]:05d}"
+            contents = [ledger.part(part) for part in batch]
+            tasks[self._submit(write_parts, self.folder, contents, key=key, priority=10)] = ("write", (test,), batch)
         return tasks
 
     def reduce(self) -> list[Outcome]:
@@ -366,10 +231,10 @@ class Session:
 
     def _described(self, ledger: Ledger) -> "Future":
         identity, level = ledger.test.id, []
-        for part in range(ledger.plan.parts):
-            rows = ledger.rows_of(part)
-            arguments = (self.folder, part_name(identity, part), ledger.test.audited[rows], ledger.first[rows])
-            level.append(self._submit(distribution_of, *arguments, key=f"read-{identity}-{part:05d}"))
+        for batch in ledger.batches(range(ledger.plan.parts)):
+            names, rows = [part_name(identity, part) for part in batch], [ledger.rows_of(part) for part in batch]
+            marks = [(ledger.test.audited[part], ledger.first[part]) for part in rows]
+            level.append(self._submit(distribution_of, self.folder, names, marks, key=f"read-{identity}-{batch[0]:05d}"))
         depth = 0
         while len(level) > 1:
             depth += 1
@@ -390,7 +255,7 @@ def sharing(ledgers: Sequence[Ledger]) -> list[tuple[int, ...]]:
 
 
 def _label(kind: str, what: Any) -> str:
-    return f"part {what}" if kind == "write" else f"{len(what)} records"
+    return f"part {', '.join(map(str, what))}" if kind == "write" else f"{len(what)} records"
 
 
 def result_of(future: "Future", what: str) -> Any:
@@ -462,14 +327,24 @@ def recheck_of(study: Study, test: int) -> tuple[Recheck, PrivacyLoss | None]:
     return recheck(procedure.full(table), procedure.sanitizer.claim), None
 
 
-def distribution_of(folder: Folder, name: str, record: "NDArray[np.int64]", first: "NDArray[np.bool_]") -> Distribution:
-    """On a worker: read a part back, so that the summary speaks of what is stored."""
-    found = read_part(folder, name, record)
-    if found is None:
-        raise RunError(f"{folder.url}/{name} cannot be read back; the output must be one place for all workers and the client")
-    influence = found[1]
-    changed = int((influence.predicted != influence.predicted_without).sum())
-    return Distribution.of(influence.distance, first, changed)
+def write_parts(folder: Folder, contents: Sequence[tuple[Any, ...]]) -> list[PartFile]:
+    """On a worker: write a few parts."""
+    return [write_part(folder, *content) for content in contents]
+
+
+def distribution_of(folder: Folder, names: Sequence[str], marks: Sequence[tuple[Any, Any]]) -> Distribution:
+    """On a worker: read a few parts back, so that the summary speaks of what is stored; marks hold (records, first)."""
+    stored = []
+    for name, (record, first) in zip(names, marks, strict=True):
+        found = read_part(folder, name, record)
+        if found is None:
+            raise RunError(
+                f"{folder.url}/{name} cannot be read back; the output must be one place for all workers and the client"
+            )
+        influence = found[1]
+        changed = int((influence.predicted != influence.predicted_without).sum())
+        stored.append(Distribution.of(influence.distance, first, changed))
+    return merge(stored) if len(stored) > 1 else stored[0]
 
 
 def finish(distribution: Distribution) -> tuple[dict[str, Any], dict[str, Any]]:

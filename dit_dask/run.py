@@ -19,6 +19,7 @@ from dit_dask.engines.noisy_counts.procedure import distinct_patterns
 from dit_dask.engines.repeated import exceedance
 from dit_dask.errors import DitError, RunError
 from dit_dask.gates import Gate, Verdict
+from dit_dask.ledger import Ledger
 from dit_dask.load import load, load_with
 from dit_dask.measurements import Agenda, build_agenda, check_measures, columns_of
 from dit_dask.progress import Observer
@@ -186,7 +187,7 @@ def _examined(prepared: Prepared, document: dict[str, Any], client: "Client", cr
     return replace(prepared, tests=tests)
 
 
-def _refuse_skipped(ledgers: Sequence[graph.Ledger], watcher: Observer) -> None:
+def _refuse_skipped(ledgers: Sequence[Ledger], watcher: Observer) -> None:
     """Records that could not be tested leave a run incomplete, unless so many were allowed."""
     for ledger in ledgers:
         oracle, skipped = ledger.test.oracle, ledger.skipped
@@ -202,10 +203,10 @@ def _refuse_skipped(ledgers: Sequence[graph.Ledger], watcher: Observer) -> None:
             )
 
 
-def _restored(prepared: Prepared, document: dict[str, Any], watcher: Observer) -> list[graph.Ledger]:
+def _restored(prepared: Prepared, document: dict[str, Any], watcher: Observer) -> list[Ledger]:
     """Take over the parts and seconds of earlier sessions."""
     folder, spent = prepared.folder, document["timings"].get("engine_seconds", {})
-    ledgers = [graph.Ledger(test, plan.restore(document["plan"][test.id])) for test in prepared.tests]
+    ledgers = [Ledger(test, plan.restore(document["plan"][test.id])) for test in prepared.tests]
     for ledger in ledgers:
         ledger.restore(folder, folder.names(f"records/{ledger.test.id}"))
         ledger.seconds = spent.get(ledger.test.id, 0.0)
@@ -218,7 +219,7 @@ def _restored(prepared: Prepared, document: dict[str, Any], watcher: Observer) -
 class Checkpoint:
     """Keeps the engine seconds in the manifest, now and then, for a resumed run to add to; ends a run whose gates are lost."""
 
-    def __init__(self, prepared: Prepared, document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> None:
+    def __init__(self, prepared: Prepared, document: dict[str, Any], ledgers: Sequence[Ledger]) -> None:
         self._folder, self._document, self._ledgers = prepared.folder, document, ledgers
         self._gates = prepared.gates if prepared.config.stop_on_breach else ()
         self._last = time.monotonic()
@@ -319,7 +320,7 @@ def _full(test: Test) -> dict[str, Any]:
     return {**test.parameters, "sanitizer": {**test.parameters["sanitizer"], **settings}}
 
 
-def _is_whole(prepared: Prepared, document: dict[str, Any], ledgers: Sequence[graph.Ledger]) -> bool:
+def _is_whole(prepared: Prepared, document: dict[str, Any], ledgers: Sequence[Ledger]) -> bool:
     """Tell whether a run is complete and nothing of it was lost or altered since."""
     folder = prepared.folder
     unchanged = all(document["parts"].get(ledger.test.id) == _parts(ledger) for ledger in ledgers)
@@ -327,11 +328,11 @@ def _is_whole(prepared: Prepared, document: dict[str, Any], ledgers: Sequence[gr
     return is_there and measuring.whole(prepared.agenda, folder)
 
 
-def _parts(ledger: graph.Ledger) -> list[dict[str, Any]]:
+def _parts(ledger: Ledger) -> list[dict[str, Any]]:
     return [asdict(ledger.written[part]) for part in sorted(ledger.written)]
 
 
-def _entry(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
+def _entry(ledger: Ledger, outcome: graph.Outcome) -> dict[str, Any]:
     """One object of summary.json."""
     test, release = ledger.test, outcome.release
     return {
@@ -351,7 +352,7 @@ def _entry(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
     }
 
 
-def _estimated(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
+def _estimated(ledger: Ledger, outcome: graph.Outcome) -> dict[str, Any]:
     """What estimates add: how often repeats exceed a limit; for noisy counts an interval for delta and the epsilon lost."""
     procedure, estimates = ledger.test.procedure, ledger.estimates(ledger.records)
     if not isinstance(procedure, NoisyCounts):
@@ -368,14 +369,14 @@ def _estimated(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
     }
 
 
-def _sampled(ledger: graph.Ledger, outcome: graph.Outcome) -> dict[str, Any]:
+def _sampled(ledger: Ledger, outcome: graph.Outcome) -> dict[str, Any]:
     """What a sample of the rows says about all of them."""
     records = ledger.test.parameters["records"]
     is_sample = isinstance(records, Mapping) and outcome.statistics["records"]
     return {"sampling": sampled(outcome.statistics, ledger.test.rows.used)} if is_sample else {}
 
 
-def _asked(ledger: graph.Ledger) -> dict[str, Any]:
+def _asked(ledger: Ledger) -> dict[str, Any]:
     """How a black box behaved, and the rows that it failed on."""
     if ledger.plan.oracle is None:
         return {}
@@ -383,7 +384,7 @@ def _asked(ledger: graph.Ledger) -> dict[str, Any]:
     return {"oracle": shown, "skipped_records": ledger.skipped.tolist()}
 
 
-def _write_distributions(folder: Folder, ledgers: Sequence[graph.Ledger], outcomes: Sequence[graph.Outcome]) -> None:
+def _write_distributions(folder: Folder, ledgers: Sequence[Ledger], outcomes: Sequence[graph.Outcome]) -> None:
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
