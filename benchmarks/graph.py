@@ -9,10 +9,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 from distributed import Client
@@ -20,6 +19,9 @@ from distributed.deploy.subprocess import SubprocessCluster
 
 import dit_dask as dit
 from dit_dask import datasets, plan
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA = {
     "quasi_identifiers": {
@@ -32,66 +34,99 @@ SCHEMA = {
 MEGABYTE = 2**20
 
 
-class Peak:
-    """The largest resident memory of a process while it is watched, above what it had before."""
+class Watched:
+    """The largest resident memory of a process while it is watched, above what it had before, and its CPU seconds."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
         self._base = self._most = self._process.memory_info().rss
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._spent = self._cpu()
 
-    def _watch(self) -> None:
-        while not self._stop.wait(0.1):
-            self._most = max(self._most, self._process.memory_info().rss)
+    def _cpu(self) -> float:
+        times = self._process.cpu_times()
+        return float(times.user + times.system)
 
-    def __enter__(self) -> "Peak":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+    def look(self) -> None:
+        """Take notice of its memory."""
+        self._most = max(self._most, self._process.memory_info().rss)
 
     @property
     def megabytes(self) -> float:
         """What was added at most."""
         return (self._most - self._base) / MEGABYTE
 
+    @property
+    def seconds(self) -> float:
+        """CPU seconds since it is watched."""
+        return self._cpu() - self._spent
 
-@contextmanager
-def cluster() -> Iterator[tuple[Client, int]]:
-    """Two workers, a scheduler process, and its id."""
-    with SubprocessCluster(n_workers=2, worker_kwargs={"nthreads": 1}) as running, Client(running) as client:
+
+@dataclass(frozen=True)
+class Cost:
+    """What an audit took: seconds on the wall, CPU seconds by process, and memory added, in MB."""
+
+    wall: float
+    cpu: dict[str, float]
+    memory: dict[str, float]
+    parts: int
+
+    def row(self, what: str, base: "Cost | None" = None) -> str:
+        """A line of the table; what each part adds is told against a run with few parts."""
+        each = ""
+        if base is not None:
+            more = {name: 1000 * (self.cpu[name] - base.cpu[name]) / (self.parts - base.parts) for name in self.cpu}
+            each = ", ".join(f"{name} {value:.1f}" for name, value in more.items())
+        cells = (
+            what,
+            f"{self.wall:.0f}",
+            f"{sum(self.cpu.values()):.0f}",
+            each,
+            *(f"{one:.0f}" for one in self.memory.values()),
+        )
+        return f"| {' | '.join(cells)} |"
+
+
+HEAD = "| what | seconds | CPU s | CPU ms of each further part | scheduler MB | client MB |\n|---|---|---|---|---|---|"
+
+
+def measured(people: "pd.DataFrame", tests: list[dict[str, Any]]) -> Cost:
+    """Run an audit on two workers and a scheduler of its own process."""
+    with (
+        SubprocessCluster(n_workers=2, worker_kwargs={"nthreads": 1}) as running,
+        Client(running) as client,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         client.wait_for_workers(2)
-        yield client, client.run_on_scheduler(os.getpid)
+        scheduler, here = Watched(client.run_on_scheduler(os.getpid)), Watched(os.getpid())
+        workers = [Watched(pid) for pid in client.run(os.getpid).values()]
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(0.1):
+                scheduler.look()
+                here.look()
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        start = time.perf_counter()
+        result = dit.audit(people, schema=SCHEMA, tests=tests, client=client, output=folder)
+        wall = time.perf_counter() - start
+        done.set()
+        thread.join()
+        cpu = {"scheduler": scheduler.seconds, "client": here.seconds, "workers": sum(one.seconds for one in workers)}
+        document = json.loads((Path(result.url) / "manifest.json").read_text())
+        parts = sum(len(one) for one in document["parts"].values())
+        return Cost(wall, cpu, {"scheduler": scheduler.megabytes, "client": here.megabytes}, parts)
 
 
-def measured(audit: Callable[[Client, str], Any]) -> tuple[float, dict, float, float]:
-    """Run an audit; return its seconds, the manifest, and the memory that scheduler and client needed on top, in MB."""
-    with cluster() as (client, pid), tempfile.TemporaryDirectory() as folder:
-        with Peak(pid) as scheduler, Peak(os.getpid()) as here:
-            start = time.perf_counter()
-            result = audit(client, folder)
-            seconds = time.perf_counter() - start
-        return seconds, json.loads((Path(result.url) / "manifest.json").read_text()), scheduler.megabytes, here.megabytes
-
-
-def in_parts(people, parts: int) -> tuple[float, dict, float, float]:
+def in_parts(people: "pd.DataFrame", parts: int) -> Cost:
     """Audit one test cut into so many parts."""
     cut = plan.cut
     plan.cut = lambda first, _: cut(first, first.sum() / parts)
     try:
-        tests = [{"sanitizer": {"name": "mondrian", "k": 5}}]
-        return measured(lambda client, folder: dit.audit(people, schema=SCHEMA, tests=tests, client=client, output=folder))
+        return measured(people, [{"sanitizer": {"name": "mondrian", "k": 5}}])
     finally:
         plan.cut = cut
-
-
-def swept(people, tests: int) -> tuple[float, dict, float, float]:
-    """Audit a sweep of so many tests."""
-    sweep = [{"sanitizer": {"name": "mondrian", "k": list(range(2, 2 + tests))}}]
-    return measured(lambda client, folder: dit.audit(people, schema=SCHEMA, tests=sweep, client=client, output=folder))
 
 
 def main() -> None:
@@ -99,17 +134,13 @@ def main() -> None:
     defaults = ["1000000", "10000", "100"]
     rows, parts, tests = (int(one) for one in [*sys.argv[1:], *defaults[len(sys.argv) - 1 :]])
     people = datasets.census(rows)
-    few, _, _, _ = in_parts(people, 10)
-    print(f"\n{rows:,} rows, exact engine, two workers\n")
-    print("| what | seconds | per part | scheduler memory | client memory |\n|---|---|---|---|---|")
-    print(f"| 10 parts | {few:.1f} | | | |")
-    seconds, document, scheduler, here = in_parts(people, parts)
-    many = sum(len(one) for one in document["parts"].values())
-    over = 1000 * (seconds - few) / many
-    print(f"| {many:,} parts | {seconds:.1f} | {over:.1f} ms | {scheduler:.0f} MB | {here:.0f} MB |")
-    people = datasets.census(10_000)
-    seconds, document, scheduler, here = swept(people, tests)
-    print(f"| 10,000 rows, {tests} tests in one sweep | {seconds:.1f} | | {scheduler:.0f} MB | {here:.0f} MB |")
+    print(HEAD)
+    few = in_parts(people, 10)
+    print(few.row(f"{rows:,} rows in {few.parts} parts"), flush=True)
+    many = in_parts(people, parts)
+    print(many.row(f"{rows:,} rows in {many.parts:,} parts", few), flush=True)
+    sweep = [{"sanitizer": {"name": "mondrian", "k": list(range(2, 2 + tests))}}]
+    print(measured(datasets.census(10_000), sweep).row(f"10,000 rows, {tests} tests in one sweep"))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import argparse
 import json
 import logging
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -89,27 +90,35 @@ def _overrides(options: argparse.Namespace) -> list[str]:
 
 def _where(checked: "Config", options: argparse.Namespace) -> "Config":
     """Let --cluster and --workers win over the config."""
+    from dit_dask.store import is_local
+
     chosen = dict(checked.cluster)
     where = getattr(options, "cluster", None)
     if where is not None:
-        chosen |= {"kind": "local", "address": None} if where == "local" else {"kind": "address", "address": where}
+        known = where in ("local", "kubernetes")
+        chosen |= {"kind": where, "address": None} if known else {"kind": "address", "address": where}
     if options.workers is not None:
         chosen["workers"] = options.workers
     if checked.output.url.startswith("memory:"):
         raise InputError("output: memory:// ends with the process that wrote it; use a path or a URL that outlives the run")
+    if chosen["kind"] == "kubernetes" and is_local(checked.output.url):
+        raise InputError(f"output: pods cannot write to this machine; use a URL such as s3://…; got {checked.output.url!r}")
     return replace(checked, cluster=chosen)
 
 
 def _audit(checked: "Config", options: argparse.Namespace) -> int:
-    from dit_dask import cluster, manifest, progress, report
+    from dit_dask import cluster, config, manifest, progress, report
     from dit_dask import run as runner
 
+    variables = config.references(checked.output.storage_options)
+    cluster.check(checked.cluster, variables)
     runner.probe(checked)
     prepared = runner.prepare(checked)
     watcher = progress.observer(quiet=options.quiet)
-    if str(checked.cluster["address"]).startswith("tcp://"):
-        watcher.note("tcp:// is not encrypted: whoever reaches this scheduler can run code on it; prefer tls://")
-    connect = partial(cluster.connect, checked.cluster, debug=options.debug)
+    caution = cluster.warning(checked.cluster)
+    if caution is not None:
+        watcher.note(caution)
+    connect = partial(cluster.connect, checked.cluster, debug=options.debug, variables=variables)
     minutes = checked.cluster["stall_minutes"]
     stall_seconds = None if minutes is None else 60 * minutes
     crew = runner.Crew(connect, cluster.workers(checked.cluster), cluster.memory(checked.cluster), stall_seconds)
@@ -263,6 +272,32 @@ def data(options: argparse.Namespace) -> int:
     return OK
 
 
+def deploy(options: argparse.Namespace) -> int:
+    """dit deploy."""
+    from dit_dask import deploy as deployment
+
+    wishes = deployment.Wishes(
+        options.image, options.schedule, options.time_zone, options.namespace, options.name, options.secret, tuple(options.set)
+    )
+    sys.stdout.write(deployment.manifests(options.config, wishes))
+    return OK
+
+
+def certificates(options: argparse.Namespace) -> int:
+    """dit certificates."""
+    from dit_dask import certificates as making
+
+    _print(making.write(options.to, options.days))
+    return OK
+
+
+def launch(options: argparse.Namespace) -> int:
+    """dit launch."""
+    from dit_dask import launcher
+
+    return launcher.launch(launcher.read(options.job), options.owner)
+
+
 def _folder(url: str) -> "Folder":
     from dit_dask.config import Location
     from dit_dask.store import Folder
@@ -303,7 +338,7 @@ def _parser() -> Parser:
         "dit run audit.yaml --workers 4 --set 'tests.0.sanitizer.k=[2,5]'",
     )
     one.add_argument("config", metavar="CONFIG", help="YAML file")
-    one.add_argument("--cluster", type=_cluster, metavar="WHERE", help="local, tcp://HOST:PORT or tls://HOST:PORT")
+    one.add_argument("--cluster", type=_cluster, metavar="WHERE", help="local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT")
     one.add_argument("--fresh", action="store_true", help="start over instead of resuming")
     _setting(one)
     _running(one)
@@ -324,8 +359,8 @@ def _parser() -> Parser:
     one.add_argument(
         "--without", action="append", default=[], metavar="COLUMN", help="leave a column out, such as a row number"
     )
-    one.add_argument("--size", type=_positive, default=3, metavar="M", help="columns in a combination, at most (default 3)")
-    one.add_argument("--top", type=_positive, default=10, metavar="N", help="combinations shown of each size (default 10)")
+    one.add_argument("--size", type=_count, default=3, metavar="M", help="columns in a combination, at most (default 3)")
+    one.add_argument("--top", type=_count, default=10, metavar="N", help="combinations shown of each size (default 10)")
     one.add_argument(
         "--missing", choices=("category", "drop"), help="missing cells are a value of their own, or drop their row"
     )
@@ -381,7 +416,40 @@ def _parser() -> Parser:
     one.add_argument("--fail-on-rise", action="store_true", help="exit with 1 if any delta rose beyond the noise")
     one = _command(commands, "data", data, "where a known dataset is, fetching it if it can", "dit data adult")
     one.add_argument("name", metavar="NAME", help="adult or internet-usage")
+    _deploying(commands)
     return parser
+
+
+def _deploying(commands: Any) -> None:
+    one = _command(
+        commands,
+        "deploy",
+        deploy,
+        "print Kubernetes manifests for a one-off or a scheduled audit",
+        "dit deploy audit.yaml --schedule '0 3 * * *' --image registry.example.org/dit:0.1.0 | kubectl apply -f -",
+    )
+    one.add_argument("config", metavar="CONFIG", help="YAML file; its data and output must be URLs")
+    one.add_argument("--image", help="image of all pods; the config's cluster.kubernetes.image by default")
+    one.add_argument("--schedule", metavar="CRON", help="five fields such as '0 3 * * *'; without it the audit runs once")
+    one.add_argument("--time-zone", metavar="ZONE", help="of the schedule, such as Europe/Paris; the cluster's by default")
+    one.add_argument("--namespace", help="the config's cluster.kubernetes.namespace, or default")
+    one.add_argument("--name", help="name of the Kubernetes objects; made of the config's name by default")
+    one.add_argument("--secret", help="Secret whose keys are the ${NAME}s of storage_options")
+    _setting(one)
+    one = _command(
+        commands,
+        "certificates",
+        certificates,
+        "make certificates for trying out a cluster with mutual TLS",
+        "dit certificates --to certificates",
+    )
+    one.add_argument("--to", required=True, metavar="FOLDER", help="a folder that does not exist yet")
+    one.add_argument("--days", type=_count, default=30, metavar="N", help="how long they are valid; 30 by default")
+    # not listed: what a deployed audit's own pod runs
+    one = commands.add_parser("launch", description="Create the DaskJob of a deployed audit, follow it, and end as it ends.")
+    one.add_argument("job", metavar="JOB", help="YAML file that `dit deploy` wrote")
+    one.add_argument("--owner", metavar="NAME/UID", help="the Kubernetes Job that this is a pod of")
+    one.set_defaults(command=launch, debug=False)
 
 
 def _command(commands: Any, name: str, function: Any, about: str, example: str) -> argparse.ArgumentParser:
@@ -399,7 +467,7 @@ def _command(commands: Any, name: str, function: Any, about: str, example: str) 
 
 def _running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="URL", help="folder or fsspec URL under which the run folder is made")
-    parser.add_argument("--workers", type=_positive, metavar="N", help="local workers; the machine's cores by default")
+    parser.add_argument("--workers", type=_count, metavar="N", help="workers; the machine's cores by default")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
@@ -410,13 +478,13 @@ def _setting(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _positive(text: str) -> int:
+def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer >= 1; got {text!r}")
     return int(text)
 
 
 def _cluster(text: str) -> str:
-    if text != "local" and not text.startswith(("tcp://", "tls://")):
-        raise argparse.ArgumentTypeError(f"must be local, tcp://HOST:PORT or tls://HOST:PORT; got {text!r}")
+    if text not in ("local", "kubernetes") and not re.fullmatch(r"(tcp|tls)://[^/\s]+:[0-9]+", text):
+        raise argparse.ArgumentTypeError(f"must be local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT; got {text!r}")
     return text

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dit_dask import cluster_spec
 from dit_dask.errors import InputError
-from dit_dask.spec import Anything, Choice, Exactly, Field, Flag, Integer, Items, Named, Number, Record, Shaped, Text
+from dit_dask.spec import Anything, Choice, Exactly, Field, Flag, Integer, Items, Named, Record, Shaped, Text
 
 MOST_VALUES = 100_000
 STORAGE_OPTIONS = Named(Anything())
@@ -59,14 +60,6 @@ OUTPUT = Shaped(
     [(str, Text()), (dict, Record({"url": Field(Text()), "storage_options": Field(STORAGE_OPTIONS, {})}))],
     "a path, a URL or a mapping",
 )
-CLUSTER = Record(
-    {
-        "kind": Field(Choice(("local", "address")), "local"),
-        "workers": Field(Integer(1), None, about="local only; the machine's cores by default"),
-        "address": Field(Text(r"(tcp|tls)://.+", "a tcp:// or tls:// address"), None),
-        "stall_minutes": Field(Number(0), None, about="end a run in which nothing is finished for so long; 30 by default"),
-    }
-)
 TOP = {
     "version": Field(Exactly(1)),
     "name": Field(NAME, None, about="names the run folder; the config's file name by default"),
@@ -77,9 +70,17 @@ TOP = {
     "gates": Field(Items(Text()), [], about="conditions such as 'delta <= 0.1' that every test must meet"),
     "stop_on_breach": Field(Flag(), False, about="end the run as soon as a gate cannot be met any more"),
     "output": Field(OUTPUT, "runs/", about="folder or URL under which the run folder is made"),
-    "cluster": Field(CLUSTER, CLUSTER.check({}, "cluster")),
+    "cluster": Field(cluster_spec.CLUSTER, cluster_spec.DEFAULT),
     "seed": Field(Integer(0), 0),
 }
+
+
+def references(value: Any) -> list[str]:
+    """The names that a document refers to as ${NAME}, in alphabetical order."""
+    if isinstance(value, Mapping | list):
+        items = value.values() if isinstance(value, Mapping) else value
+        return sorted({name for item in items for name in references(item)})
+    return sorted(set(re.findall(r"\$\{(\w+)\}", value))) if isinstance(value, str) else []
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,7 @@ def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit", *, n
     if checked["data"]["limit"] is not None and checked["data"]["sample"] is not None:
         raise InputError("data: limit and sample exclude each other; got both")
     schema = {} if checked["schema"] is None else _schema(checked["schema"])
-    cluster = checked["cluster"]
-    if (cluster["kind"] == "address") != (cluster["address"] is not None):
-        raise InputError("cluster.address goes with kind: address, and only with it")
+    cluster = _placed(checked["cluster"], folder)
     output = checked["output"]
     location = Location(output, {}) if isinstance(output, str) else Location(output["url"], output["storage_options"])
     return Config(
@@ -199,6 +198,19 @@ def _strict_loader() -> Any:
     # YAML 1.1 reads 1e-3 as text; people mean the number
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789"))
     return Loader
+
+
+def _placed(cluster: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Hold the keys of a cluster against each other; certificate files are relative to the config, as all inputs are."""
+    if (cluster["kind"] == "address") != (cluster["address"] is not None):
+        raise InputError("cluster.address goes with kind: address, and only with it")
+    adaptive = cluster["kubernetes"]["adaptive"]
+    if adaptive is not None and adaptive["minimum"] > adaptive["maximum"]:
+        limits = f"{adaptive['minimum']} and {adaptive['maximum']}"
+        raise InputError(f"cluster.kubernetes.adaptive: minimum must be at most maximum; got {limits}")
+    if cluster["tls"] is None:
+        return dict(cluster)
+    return {**cluster, "tls": {name: str(Path(folder) / Path(file).expanduser()) for name, file in cluster["tls"].items()}}
 
 
 def _measure(value: Any, known: dict[int, int], path: str) -> int:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RETRIES = 2
-ATTEMPTS = 5
+ATTEMPTS = 6
+LONGEST_PAUSE = 15
 RESTART_SECONDS = 60
 FAN_IN = 8
 WARM_RECORDS = 32
@@ -239,6 +240,7 @@ def execute(
                     raise
                 watcher.note("a task lost its workers again and again; trying it again")
             vain = 0 if sum(ledger.done for ledger in ledgers) > before else vain + 1
+            time.sleep(min(2**vain, LONGEST_PAUSE))  # new workers need some seconds
     raise RunError(
         f"the cluster lost its workers {ATTEMPTS} times in a row, last during {during} (out of memory?); "
         "the same command resumes what is left"

@@ -9,7 +9,7 @@ import numpy as np
 
 from dit_dask import seeds
 from dit_dask.errors import InputError
-from dit_dask.measures.joint import MISSING, Joint, bootstrap, coded, combined
+from dit_dask.measures.joint import MISSING, Coded, Joint, bootstrap, coded, combined, rate_of
 from dit_dask.measures.semantic import partition, reading
 from dit_dask.measures.tally import ESTIMATORS
 from dit_dask.spec import Choice
@@ -51,7 +51,8 @@ def discrimination_rate(
 
         question = tallies.ask(columns.frame, TARGET, _keys(columns), missing, groups)
         return tallies.rate_of(columns.frame, question, estimator).value
-    return _counted(columns, missing, groups)[0].profile(estimator).rate.value
+    (codes, *keys), _ = _coded(columns, missing, groups)
+    return rate_of([column.codes for column in keys], codes.codes, estimator).value
 
 
 def discrimination_by_value(
@@ -117,17 +118,22 @@ def _groups(semantic: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
 
 
 def _counted(columns: Columns, missing: str | None, groups: Mapping[Any, Any] | None) -> tuple[Joint, list[tuple[Any, ...]]]:
-    shown = {name: columns.frame[place] for name, place in zip((TARGET, *columns.names), columns.frame.columns, strict=True)}
-    (target, *keys), _ = coded(shown, missing)
+    (target, *keys), _ = _coded(columns, missing, groups)
     key = combined([column.codes for column in keys])
-    joint = Joint.of(key, target.codes)
+    first = np.unique(key, return_index=True)[1]
+    return Joint.of(key, target.codes), [tuple(column.label(column.codes[row]) for column in keys) for row in first]
+
+
+def _coded(columns: Columns, missing: str | None, groups: Mapping[Any, Any] | None) -> tuple[list[Coded], Any]:
+    """Code the target, read through its groups, and the keys."""
+    shown = {name: columns.frame[place] for name, place in zip((TARGET, *columns.names), columns.frame.columns, strict=True)}
+    (target, *keys), kept = coded(shown, missing)
     if groups is not None:
         present = np.unique(target.codes)
-        numbers = np.zeros(len(target.labels), np.int64)
-        numbers[present] = partition(groups, [target.labels[code] for code in present])
-        joint = joint.grouped(numbers)
-    first = np.unique(key, return_index=True)[1]
-    return joint, [tuple(column.labels[column.codes[row]] for column in keys) for row in first]
+        numbers = np.zeros(target.span, np.int64)
+        numbers[present] = partition(groups, [target.label(code) for code in present])
+        target = Coded(numbers[target.codes], target.labels)
+    return [target, *keys], kept
 
 
 def _sorted(values: Sequence[Any], count: Any, rates: Any, refinements: Any) -> "pd.DataFrame":

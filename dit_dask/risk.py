@@ -12,13 +12,12 @@ from dit_dask.config import Config
 from dit_dask.errors import InputError
 from dit_dask.load import load_columns
 from dit_dask.measures.bars import bars
-from dit_dask.measures.joint import Coded, Joint, coded, combined
+from dit_dask.measures.joint import coded, mixed, rate_of, runs
 from dit_dask.measures.tally import Tally, rate
 from dit_dask.report import columns, number, share
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
 MOST_TRIED = 2000  # combinations of one size; beyond it the best of the size below are extended instead
 BEAM = 10
@@ -105,19 +104,15 @@ class Search:
 
     def risk(self, keys: Sequence[str]) -> Risk:
         """Measure one combination."""
-        key = combined([self._columns[name].codes for name in keys])
-        sizes = np.bincount(key)
+        codes = [self._columns[name].codes for name in keys]
+        ordered = np.sort(mixed(codes))
+        sizes = np.diff(runs(ordered), append=len(ordered))
         alone = float((sizes == 1).sum() / self.rows)
-        return Risk(tuple(keys), self._rate(key, sizes, self._target), len(sizes), alone, self._over_sensitive(key, sizes))
-
-    def _over_sensitive(self, key: "NDArray[np.int64]", sizes: "NDArray[np.int64]") -> float | None:
-        return None if self._sensitive is None else self._rate(key, sizes, self._sensitive)
-
-    def _rate(self, key: "NDArray[np.int64]", sizes: "NDArray[np.int64]", target: Coded | None) -> float:
-        if target is not None:
-            return Joint.of(key, target.codes).profile().rate.value
+        over_sensitive = None if self._sensitive is None else rate_of(codes, self._sensitive.codes).value
+        if self._target is not None:
+            return Risk(tuple(keys), rate_of(codes, self._target.codes).value, len(sizes), alone, over_sensitive)
         people = Tally(np.ones(1, np.int64), np.full(1, self.rows))  # every row is a value of its own
-        return rate(people, Tally.of(sizes), people).value
+        return Risk(tuple(keys), rate(people, Tally.of(sizes), people).value, len(sizes), alone, over_sensitive)
 
 
 def ranking(search: Search, size: int, top: int) -> Ranking:

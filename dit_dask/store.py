@@ -87,6 +87,11 @@ def public_url(url: str) -> str:
     return urlunsplit((parts.scheme, netloc, parts.path, MASK if parts.query else "", ""))
 
 
+def is_local(url: str) -> bool:
+    """Tell whether a URL is a place in this machine's own file system."""
+    return "://" not in url or urlsplit(url).scheme in ("file", "local")
+
+
 def filesystem(location: Location, where: str) -> tuple[Any, str]:
     """Open the filesystem of a URL; return it and the path inside it."""
     import fsspec

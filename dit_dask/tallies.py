@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-FAN_IN = 8
+FAN_IN = 4
 SEEDS = ("dit-dask-hash-01", "dit-dask-hash-02")
 CELL = {"key1": "u8", "key2": "u8", "value1": "u8", "value2": "u8", "count": "i8"}
 TALLY = {"what": "i8", "size": "i8", "times": "i8"}
@@ -94,12 +94,12 @@ def _by_value(blocks: Any) -> Any:
 
 
 def _merged(blocks: Any) -> Any:
-    """Add up a few neighbouring blocks, then bring equal keys together and add up again."""
+    """Add up a few neighbouring blocks, then bring equal keys together, in as many parts as blocks, and add again."""
+    count = blocks.npartitions
+    if count > 1:
+        blocks = blocks.repartition(npartitions=-(-count // FAN_IN)).map_partitions(added, meta=_empty(CELL))
     if blocks.npartitions > 1:
-        fewer = blocks.repartition(npartitions=-(-blocks.npartitions // FAN_IN))
-        blocks = fewer.map_partitions(added, meta=_empty(CELL))
-    if blocks.npartitions > 1:
-        blocks = blocks.shuffle("key1", npartitions=blocks.npartitions).map_partitions(added, meta=_empty(CELL))
+        blocks = blocks.shuffle("key1", npartitions=count).map_partitions(added, meta=_empty(CELL))
     return blocks
 
 
@@ -135,7 +135,8 @@ def _empty(shape: Mapping[str, str]) -> "pd.DataFrame":
 def _frame(shape: Mapping[str, str], *columns: Any) -> "pd.DataFrame":
     import pandas as pd
 
-    return pd.DataFrame({name: np.asarray(cells, kind) for (name, kind), cells in zip(shape.items(), columns, strict=True)})
+    arrays = {name: np.asarray(cells, kind) for (name, kind), cells in zip(shape.items(), columns, strict=True)}
+    return pd.DataFrame(arrays, copy=False)
 
 
 def cells_of(block: "pd.DataFrame", question: Question) -> "pd.DataFrame":
@@ -144,8 +145,10 @@ def cells_of(block: "pd.DataFrame", question: Question) -> "pd.DataFrame":
     if read is None:
         return _empty(CELL)
     (target, *keys), key = read
-    labels = target.labels if question.groups is None else regrouped(question.groups, _present(target))
-    value_hashes = _hashed(labels, question.kinds.get(question.target) if question.groups is None else None)
+    if question.groups is None:
+        value_hashes = _hashed(target.labels, question.kinds.get(question.target))
+    else:
+        value_hashes = _hashed(regrouped(question.groups, _present(target))[:-1], None)
     pairs = Joint.of(key, target.codes)
     first = np.unique(key, return_index=True)[1]
     key_hashes = _key_hashes(keys, first, question)
@@ -169,26 +172,26 @@ def labels_of(block: "pd.DataFrame", question: Question) -> "pd.DataFrame":
     first = np.unique(key, return_index=True)[1]
     labels = np.empty(len(first), object)
     for place, row in enumerate(first):
-        labels[place] = tuple(column.labels[column.codes[row]] for column in keys)
+        labels[place] = tuple(column.label(column.codes[row]) for column in keys)
     return _frame(LABEL, *_key_hashes(keys, first, question), labels)
 
 
 def added(cells: "pd.DataFrame") -> "pd.DataFrame":
-    """Add up the counts of equal pairs; pairs come out in the order of their hashes."""
+    """Add up the counts of equal pairs."""
     if not len(cells):
         return cells
-    columns = [cells[name].to_numpy() for name in CELL]
-    order = np.lexsort(columns[3::-1])
-    columns = [column[order] for column in columns]
-    starts = np.flatnonzero(_changes(columns[:4]))
-    return _frame(CELL, *(column[starts] for column in columns[:4]), np.add.reduceat(columns[4], starts))
+    hashes = [cells[name].to_numpy() for name in ("key1", "key2", "value1", "value2")]
+    number, first = numbered([_stirred(hashes[0], hashes[2]), *hashes])
+    total = np.bincount(number, cells["count"].to_numpy()).astype(np.int64)
+    return _frame(CELL, *(column[first] for column in hashes), total)
 
 
 def tallies_of(cells: "pd.DataFrame") -> "pd.DataFrame":
     """In a part that has all pairs of its keys: how many keys and pairs occur how often."""
-    key, count = _numbered(cells), cells["count"].to_numpy()
-    if not len(count):
+    if not len(cells):
         return _empty(TALLY)
+    count = cells["count"].to_numpy()
+    key, _ = numbered([cells["key1"].to_numpy(), cells["key2"].to_numpy()])
     tallies = {KEYS: Tally.of(np.bincount(key, count)), PAIRS: Tally.of(count)}
     what = np.repeat(list(tallies), [len(tally.sizes) for tally in tallies.values()])
     sizes, times = (np.concatenate([getattr(tally, name) for tally in tallies.values()]) for name in ("sizes", "times"))
@@ -199,23 +202,23 @@ def left_of(cells: "pd.DataFrame") -> "pd.DataFrame":
     """In a part that has all pairs of its keys: the rows of each key and the entropy it leaves."""
     if not len(cells):
         return _empty(LEFT)
-    key, count = _numbered(cells), cells["count"].to_numpy()
-    first = np.unique(key, return_index=True)[1]
-    hashes = [cells[name].to_numpy()[first] for name in ("key1", "key2")]
-    return _frame(LEFT, *hashes, np.bincount(key, count).astype(np.int64), left_by_key(key, count))
+    hashes, count = [cells[name].to_numpy() for name in ("key1", "key2")], cells["count"].to_numpy()
+    key, first = numbered(hashes)
+    rows = np.bincount(key, count).astype(np.int64)
+    return _frame(LEFT, *(column[first] for column in hashes), rows, left_by_key(key, count))
 
 
-def _numbered(cells: "pd.DataFrame") -> "NDArray[np.int64]":
-    """Number the keys; equal ones are neighbours."""
-    changes = _changes([cells["key1"].to_numpy(), cells["key2"].to_numpy()])
-    return np.cumsum(changes) - 1
+def numbered(hashes: Sequence["NDArray[np.uint64]"]) -> tuple["NDArray[np.int64]", "NDArray[np.int64]"]:
+    """Number the rows that agree in all hashes, by the first alone unless two rows clash in it; also one row of each."""
+    import pandas as pd
 
-
-def _changes(columns: Sequence["NDArray[np.uint64]"]) -> "NDArray[np.bool_]":
-    new = np.ones(len(columns[0]), bool)
-    if len(new):
-        new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return new
+    number = pd.factorize(hashes[0])[0]
+    first = np.empty(int(number.max()) + 1, np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]
+    if all((column == column[first[number]]).all() for column in hashes[1:]):
+        return number, first
+    _, first, number = np.unique(np.column_stack(hashes), axis=0, return_index=True, return_inverse=True)
+    return number.ravel(), first
 
 
 def _read(block: "pd.DataFrame", question: Question) -> Any:
@@ -232,9 +235,9 @@ def _read(block: "pd.DataFrame", question: Question) -> Any:
 
 def _present(column: Any) -> list[Any]:
     """The labels that occur, None for the others: a category that no row has needs no group."""
-    present = np.zeros(len(column.labels), bool)
+    present = np.zeros(column.span, bool)
     present[column.codes] = True
-    return [label if here else None for label, here in zip(column.labels, present, strict=True)]
+    return [label if here else None for label, here in zip(column.shown(), present, strict=True)]
 
 
 def _key_hashes(
@@ -250,24 +253,29 @@ def _key_hashes(
 
 
 def _stirred(total: "NDArray[np.uint64]", more: "NDArray[np.uint64]") -> "NDArray[np.uint64]":
-    """Fold one more hash in, as splitmix64 mixes its states; the order of columns counts."""
-    mixed = (total ^ more) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xD1B54A32D192ED03)
+    """Fold one more hash in; the order counts, and a hash does not cancel itself."""
+    return _splitmix(_splitmix(total) ^ more)
+
+
+def _splitmix(state: "NDArray[np.uint64]") -> "NDArray[np.uint64]":
+    """The output function of splitmix64: one to one, and every bit depends on every bit."""
+    mixed = state + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    folded: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
-    return folded
+    found: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
+    return found
 
 
-def _hashed(labels: Sequence[Any], kind: Any) -> tuple["NDArray[np.uint64]", "NDArray[np.uint64]"]:
-    """Hash labels twice; equal labels give equal hashes in every block, whatever else a block holds."""
+def _hashed(labels: Any, kind: Any) -> tuple["NDArray[np.uint64]", "NDArray[np.uint64]"]:
+    """Hash labels twice, and missing cells after them; equal labels give equal hashes whatever else a block holds."""
     import pandas as pd
 
-    if kind is not None:  # the last label is that of missing cells
-        numbers = np.asarray(labels[:-1], kind)
-        numbers = numbers + 0.0 if numbers.dtype.kind == "f" else numbers.astype(np.int64)  # -0.0 and 0.0 are one value
-        once = np.append(pd.util.hash_array(numbers), np.uint64(0x5851F42D4C957F2D))
+    if kind is not None:
+        numbers = np.asarray(labels, kind)
+        numbers = numbers + 0.0 if kind.kind == "f" else numbers.astype(np.int64)  # -0.0 and 0.0 are one value
+        once = np.append(pd.util.hash_array(numbers), np.uint64(0x5851F42D4C957F2D))  # different numbers never clash here
         return once, _stirred(np.full(len(once), 7, np.uint64), once)
-    texts = np.array([_named(label) for label in labels], object)
+    texts = np.array([*(_named(label) for label in labels), _named(None)], object)
     first, second = (pd.util.hash_array(texts, hash_key=seed, categorize=False) for seed in SEEDS)
     return first, second
 

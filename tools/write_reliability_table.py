@@ -19,7 +19,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "faults.xml"
         command = [sys.executable, "-m", "pytest", "-q", "tests/cluster/test_faults.py", f"--junitxml={report}", *sys.argv[1:]]
-        done = subprocess.run(command, cwd=ROOT, check=False)  # noqa: S603 - our own words
+        done = subprocess.run(command, cwd=ROOT, check=False)
         lines = ["| fault | what was seen | same bytes as the undisturbed run | seconds |", "|---|---|---|---|"]
         for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - what pytest just wrote
             told = {one.get("name"): one.get("value") for one in case.iter("property")}

@@ -45,7 +45,7 @@ def homogeneity(release: Release, places: Sequence[int], groups: "NDArray[np.int
 def skewness(release: Release, places: Sequence[int], estimator: str, shown_from: int = SHOWN_FROM) -> Attacked:
     """Try the partition {v, rest} for every sensitive value v that is there; report the one that is told most about."""
     plain = homogeneity(release, places, None, estimator)
-    assert plain.joint is not None  # noqa: S101  # nosec B101 - homogeneity always counts
+    assert plain.joint is not None  # noqa: S101 - homogeneity always counts  # nosec B101
     levels, held = release.schema.sensitive.levels, release.counts.sum(axis=0)
     found = []
     for value in np.flatnonzero(held):

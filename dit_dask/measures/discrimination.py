@@ -58,12 +58,12 @@ class OfTable:
         key = combined([column.codes for column in keys])
         joint = Joint.singled_out(key) if self.target is None else Joint.of(key, columns[0].codes)
         if self.groups is not None:
-            joint = joint.grouped(self.groups(columns[0].labels))
+            joint = joint.grouped(self.groups(columns[0].shown()))
         profile = joint.profile(self.sampling.estimator)
         first = np.unique(key, return_index=True)[1]
 
         def label(number: int) -> Any:
-            texts = [_text(column.labels[column.codes[first[number]]]) for column in keys]
+            texts = [_text(column.label(column.codes[first[number]])) for column in keys]
             return texts[0] if len(texts) == 1 else texts
 
         of_record = np.full(len(kept), -1)
@@ -91,7 +91,7 @@ class OfRelease:
     def find(self, evidence: Evidence) -> Finding:
         """Run the attack and tell every record what its own class gives away."""
         release, table = evidence.release, evidence.rows.table
-        assert release is not None  # noqa: S101  # nosec B101 - of_releases promises one
+        assert release is not None  # noqa: S101 - of_releases promises one  # nosec B101
         held: Members | None = None
         if self.attack == "identity" and self.knowledge == "white-box":
             found, held = attacks.white_box(release, table, self.places, self.sampling.estimator)

@@ -19,10 +19,23 @@ MISSING = ("category", "drop")
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column as codes[n] of labels; a label None is the category of missing cells."""
+    """A column as codes[n] of labels; the code after the last label stands for missing cells."""
 
     codes: "NDArray[np.int64]"
-    labels: Sequence[Any]
+    labels: Any
+
+    @property
+    def span(self) -> int:
+        """How many codes there may be."""
+        return len(self.labels) + 1
+
+    def label(self, code: int) -> Any:
+        """What a code stands for; None for missing cells."""
+        return self.labels[code] if code < len(self.labels) else None
+
+    def shown(self) -> list[Any]:
+        """All labels, None last."""
+        return [*self.labels, None]
 
 
 def coded(columns: Mapping[str, "pd.Series[Any]"], missing: str | None) -> tuple[list[Coded], "NDArray[np.bool_]"]:
@@ -41,8 +54,9 @@ def coded(columns: Mapping[str, "pd.Series[Any]"], missing: str | None) -> tuple
         if gone.all():
             raise InputError("a discrimination rate needs at least one row; every row misses a value")
         return [Coded(codes[~gone], labels) for codes, labels in pairs], ~gone
-    filled = [Coded(np.where(codes < 0, len(labels), codes), [*labels, None]) for codes, labels in pairs]
-    return filled, np.ones(rows, bool)
+    if gone.any():
+        pairs = [(np.where(codes < 0, len(labels), codes), labels) for codes, labels in pairs]
+    return [Coded(codes, labels) for codes, labels in pairs], np.ones(rows, bool)
 
 
 def missing_unhandled(rows: int, names: str) -> InputError:
@@ -50,14 +64,14 @@ def missing_unhandled(rows: int, names: str) -> InputError:
     return InputError(f"{rows:,} rows miss a value of {names}; choose missing: category (its own value) or missing: drop")
 
 
-def _factorized(name: str, cells: "pd.Series[Any]") -> tuple["NDArray[np.int64]", Sequence[Any]]:
+def _factorized(name: str, cells: "pd.Series[Any]") -> tuple["NDArray[np.int64]", Any]:
     import pandas as pd
 
     try:
         codes, labels = pd.factorize(cells)
     except TypeError as error:
         raise InputError(f"column {name!r} must hold single values that can be compared") from error
-    return codes.astype(np.int64, copy=False), list(labels)
+    return codes.astype(np.int64, copy=False), labels
 
 
 def summed(codes: "NDArray[np.int64]", weights: "NDArray[Any]", least: int = 0) -> "NDArray[np.float64]":
@@ -66,13 +80,41 @@ def summed(codes: "NDArray[np.int64]", weights: "NDArray[Any]", least: int = 0) 
 
 
 def combined(columns: Sequence["NDArray[np.int64]"]) -> "NDArray[np.int64]":
-    """Number the combinations of codes[n] in order of first appearance, densely, so that nothing can overflow."""
+    """Number the combinations of codes[n], densely."""
     import pandas as pd
 
-    whole = pd.factorize(columns[0])[0]
+    return pd.factorize(mixed(columns))[0]
+
+
+def mixed(columns: Sequence["NDArray[np.int64]"], room: int = 1) -> "NDArray[np.int64]":
+    """Give different combinations of codes[n] different numbers, below 2^62 / room; not densely unless they would overflow."""
+    import pandas as pd
+
+    whole, reach = columns[0], int(columns[0].max()) + 1
     for codes in columns[1:]:
-        whole = pd.factorize(whole * (codes.max() + 1) + codes)[0]
-    return whole
+        span = int(codes.max()) + 1
+        if reach * span * room >= 2**62:
+            whole = pd.factorize(whole)[0]
+            reach = int(whole.max()) + 1
+        whole, reach = whole * span + codes, reach * span
+    return pd.factorize(whole)[0] if reach * room >= 2**62 else whole
+
+
+def runs(ordered: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    """Return where each run of equal numbers starts."""
+    new = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return np.flatnonzero(new)
+
+
+def rate_of(keys: Sequence["NDArray[np.int64]"], target: "NDArray[np.int64]", estimator: str = "plug-in") -> Rate:
+    """Return the rate alone: one sort of the pairs brings equal keys together too."""
+    span = int(target.max()) + 1
+    pairs = np.sort(mixed(keys, span) * span + target)
+    starts = runs(pairs)
+    counts = np.diff(starts, append=len(pairs))
+    of_keys = np.add.reduceat(counts, runs(pairs[starts] // span))
+    return rate(Tally.of(np.bincount(target)), Tally.of(of_keys), Tally.of(counts), estimator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +129,13 @@ class Joint:
     def of(cls, key: "NDArray[np.int64]", value: "NDArray[np.int64]", weight: "NDArray[Any] | None" = None) -> "Joint":
         """Count the pairs of two columns of codes; rows may have weights, which are fractions where a row is shared out."""
         span = int(value.max()) + 1
-        pairs, place, counts = np.unique(key * span + value, return_inverse=True, return_counts=True)
-        if weight is not None:
-            whole = np.issubdtype(weight.dtype, np.integer)
-            counts = np.bincount(place, weight, len(pairs))
-            counts = counts.astype(np.int64) if whole else counts
-        return cls(pairs // span, pairs % span, counts)
+        if weight is None:
+            pairs = np.sort(key * span + value)
+            starts = runs(pairs)
+            return cls(pairs[starts] // span, pairs[starts] % span, np.diff(starts, append=len(pairs)))
+        pairs, place = np.unique(key * span + value, return_inverse=True)
+        totals = np.bincount(place, weight, len(pairs))
+        return cls(pairs // span, pairs % span, totals.astype(weight.dtype if weight.dtype.kind in "iu" else np.float64))
 
     @classmethod
     def singled_out(cls, key: "NDArray[np.int64]") -> "Joint":

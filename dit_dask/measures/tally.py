@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+LARGEST_COUNTED = 2**22
 NOTHING_TO_REFINE = "the target has one value: there is nothing to refine, so the rate is 1 by convention"
 
 
@@ -24,7 +25,12 @@ class Tally:
     @classmethod
     def of(cls, counts: "NDArray[Any]") -> "Tally":
         """Tally the whole counts of all values; values that do not occur do not matter."""
-        return cls(*np.unique(counts[counts > 0].astype(np.int64), return_counts=True))
+        counts = counts[counts > 0].astype(np.int64, copy=False)
+        if len(counts) and counts.max() > LARGEST_COUNTED:
+            return cls(*np.unique(counts, return_counts=True))
+        times = np.bincount(counts)
+        sizes = np.flatnonzero(times)
+        return cls(sizes, times[sizes])
 
     @classmethod
     def merged(cls, tallies: "Iterable[Tally]") -> "Tally":

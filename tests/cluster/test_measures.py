@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 
-from dit_dask import cluster, config, measurements, measuring, run
+from dit_dask import cluster, config, discrimination_by_value, discrimination_rate, measurements, measuring, run
 from dit_dask.config import Location
 from dit_dask.errors import RunError
 from dit_dask.measurements import Measurement
@@ -125,3 +126,15 @@ def test_a_run_of_measures_alone_has_a_report_and_no_tests(config_file: Path, tm
         == 0
     )
     assert json.loads((folder / "measures.json").read_text()) == [entry]
+
+
+def test_a_cluster_shuffles_many_combinations_to_the_same_rate() -> None:
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame({"x": rng.integers(0, 5, 4000), "y": rng.integers(0, 900, 4000), "z": rng.choice(["a", "b"], 4000)})
+    lazy = dd.from_pandas(table, npartitions=20)  # more than one level of merging, so that pairs are shuffled
+    expected = discrimination_rate(table["x"], table[["y", "z"]])
+    with cluster.connect({"kind": "local", "workers": 2, "address": None}):
+        assert discrimination_rate(lazy["x"], lazy[["y", "z"]]) == expected
+        found = discrimination_by_value(lazy["x"], lazy[["y", "z"]])
+    assert discrimination_rate(lazy["x"], lazy[["y", "z"]]) == expected  # threads, shuffling on disk
+    pd.testing.assert_frame_equal(found, discrimination_by_value(table["x"], table[["y", "z"]]), check_exact=True)

@@ -102,7 +102,7 @@ class Weed:
         command = [
             str(Path(sys.executable).with_name("weed")), "server", f"-dir={self._folder}", "-ip=127.0.0.1",
             "-ip.bind=127.0.0.1", "-master.telemetry=false", f"-master.port={self._master}", f"-volume.port={self._volume}",
-            "-filer", f"-filer.port={self._filer}", "-s3", f"-s3.port={self._port}", "-s3.port.iceberg=0",
+            "-filer", f"-filer.port={self._filer}", "-s3", f"-s3.port={self._port}", "-s3.port.iceberg=0", "-s3.port.lance=0",
             "-s3.autoCreateBucket=false", f"-s3.config={self._folder / 's3.json'}", "-master.volumeSizeLimitMB=64",
         ]  # fmt: skip
         with (self._folder / "log").open("ab") as log:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from tests.cluster.runs import dit, rows
 
@@ -141,7 +142,7 @@ def test_data_says_where_a_table_is_or_why_not(tmp_path: Path) -> None:
 
 def test_version_and_help_are_at_hand() -> None:
     assert re.fullmatch(r"dit \d+\.\d+\.\d+\n", dit("--version").stdout)
-    for command in ("demo", "run", "plan", "report", "gate", "compare", "data"):
+    for command in ("demo", "run", "plan", "report", "gate", "compare", "data", "deploy", "certificates"):
         shown = dit(command, "-h")
         assert shown.returncode == 0
         assert "example:" in shown.stdout
@@ -223,7 +224,12 @@ def test_a_bad_table_is_one_line_and_exit_code_2(people: Path, config_file: Path
         (("rnu",), "invalid choice: 'rnu'"),
         (("run",), "required: CONFIG"),
         (("run", "x.yaml", "--workers", "0"), "must be an integer >= 1; got '0'"),
-        (("run", "x.yaml", "--cluster", "http://host"), "must be local, tcp://HOST:PORT or tls://HOST:PORT"),
+        (("run", "x.yaml", "--cluster", "http://host"), "must be local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT"),
+        (("run", "x.yaml", "--cluster", "tcp://host"), "must be local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT"),
+        (("deploy", "configs/s3-audit.yaml", "--image", "dit", "--secret", "s"), "--image must be an image with a tag"),
+        (("deploy", "configs/quickstart.yaml", "--image", "dit:1"), "output: pods cannot reach this machine's files"),
+        (("certificates",), "required: --to"),
+        (("certificates", "--to", "configs"), "--to must be a folder that does not exist yet; got 'configs'"),
         (("run", "no-such-file.yaml"), "No such file"),
         (("gate", "no-such-run", "--fail-on", "delta > 1"), "is not a run folder"),
         (("report", "no-such-run"), "is not a run folder"),
@@ -242,6 +248,34 @@ def test_a_cluster_that_does_not_answer_is_one_line(config_file: Path) -> None:
     failed = dit("run", config_file, "--out", config_file.parent / "runs", "--quiet", "--cluster", "tcp://127.0.0.1:9")
     assert failed.returncode == 2
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in failed.stderr
+
+
+KUBERNETES = {
+    "local output": ((), "output: pods cannot write to this machine; use a URL such as s3://…; got 'runs/'"),
+    "no image": (("--out", "s3://bucket/"), "cluster.kubernetes.image is missing"),
+    "no secret": (
+        ("--set", "cluster.kubernetes.image=dit:1", "--set", "output={url: 's3://b/', storage_options: {key: '${K}'}}"),
+        "cluster.kubernetes.secret is missing: which Secret holds ${K} for the pods?",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", KUBERNETES)
+def test_kubernetes_asks_for_what_it_needs_before_it_reads_anything(config_file: Path, case: str) -> None:
+    options, message = KUBERNETES[case]
+    failed = dit("run", config_file, "--quiet", "--cluster", "kubernetes", *options)
+    assert failed.returncode == 2
+    assert failed.stderr.count("\n") == 1, failed.stderr
+    assert message in failed.stderr
+
+
+def test_deploy_prints_manifests_and_nothing_else() -> None:
+    from tests.conftest import ROOT
+
+    done = dit("deploy", ROOT / "configs" / "s3-audit.yaml", "--image", "dit:1", "--secret", "s", "--schedule", "@daily")
+    assert (done.returncode, done.stderr) == (0, "")
+    kinds = [one["kind"] for one in yaml.safe_load_all(done.stdout)]
+    assert kinds[-1] == "CronJob"
 
 
 def test_plan_works_with_variables_unset() -> None:

@@ -77,7 +77,10 @@ def test_the_report_says_what_sampling_does(result: dit.Result) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_the_number_of_workers_changes_no_bit(people, result: dit.Result, tmp_path: Path, workers: int) -> None:
-    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
         other = dit.audit(people, schema=SCHEMA, tests=[EXACT, SAMPLED], seed=5, client=client, output=str(tmp_path))
     assert_same(Path(result.url), Path(other.url))
 

@@ -15,6 +15,7 @@ from dit_dask.errors import InputError
 from dit_dask.measures.joint import Joint
 from dit_dask.measures.listing import by_value
 from dit_dask.run import prepare
+from dit_dask.tallies import numbered
 
 TABLE = pd.DataFrame({"x": ["a", "b", None, "a"], "y": [1.0, 2.0, 1.0, np.nan], "z": list("pqrs")})
 LONG = pd.DataFrame({"x": list("aabb") * 5, "y": list("cdcd") * 5})
@@ -224,3 +225,10 @@ def test_risk_needs_no_schema(tmp_path: Path) -> None:
         risk.assess(read, risk.Scope(target="z"))
     with pytest.raises(InputError, match="schema is missing"):
         config.read(str(tmp_path / "c.yaml"))
+
+
+def test_hashes_that_clash_are_told_apart_by_the_others() -> None:
+    first, second = (np.array(hashes, np.uint64) for hashes in ([7, 7, 7, 9, 9], [1, 2, 1, 3, 3]))
+    number, one = numbered([first, second])
+    assert [int(second[one[place]]) for place in number] == second.tolist()
+    assert len(one) == 3

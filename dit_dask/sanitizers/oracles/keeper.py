@@ -137,7 +137,7 @@ def _served(request: dict[str, Any], target: Any, source: int, wakes: int) -> di
         process = _forked(lambda: _sanitised(target, request), request["folder"], child_errors)
     else:
         try:
-            process = subprocess.Popen(  # noqa: S603  # nosec B603 - the user's own command, without a shell
+            process = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell  # nosec B603
                 request["argv"],
                 cwd=request["folder"],
                 env=request["env"],
@@ -254,7 +254,7 @@ def _sanitised(target: Any, request: dict[str, Any]) -> None:
     import pandas as pd
 
     before = set(sys.modules)
-    frame = pd.read_pickle(request["input"])  # noqa: S301  # nosec B301 - written by our own worker
+    frame = pd.read_pickle(request["input"])  # noqa: S301 - written by our own worker  # nosec B301
     given = dict(request["params"])
     if request["seed_name"]:
         given[request["seed_name"]] = request["seed"]

@@ -50,7 +50,7 @@ class Keeper:
         if self._process is not None and self._process.poll() is None:
             return
         self.close()
-        self._process = subprocess.Popen(  # noqa: S603  # nosec B603 - our own file
+        self._process = subprocess.Popen(  # noqa: S603 - our own file  # nosec B603
             [sys.executable, "-I", keeper.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

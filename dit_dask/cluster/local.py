@@ -1,31 +1,19 @@
-"""Where the work runs: a cluster on this machine, or one that already exists."""
+"""A cluster on this machine, reachable by nobody else."""
 
 import logging
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
-
-from dit_dask.errors import InputError
 
 if TYPE_CHECKING:
     from distributed import Client
 
 LOOPBACK = "127.0.0.1"
-CONNECT_SECONDS = 8
 # Dask makes workers return memory at once; arrays of a megabyte, made for every record, then cost as much in page faults
 # as in arithmetic
 ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**26}
-
-
-@contextmanager
-def connect(settings: Mapping[str, Any], *, debug: bool = False) -> "Iterator[Client]":
-    """Yield a client of the configured cluster, and leave nothing running that was started here."""
-    _configure(debug)
-    opener = {"local": _local, "address": _address}[settings["kind"]]
-    with opener(settings) as client:
-        yield client
 
 
 @contextmanager
@@ -33,15 +21,14 @@ def in_process() -> "Iterator[Client]":
     """Yield a client whose one worker is a thread of this process: works in scripts, notebooks and tests alike."""
     from distributed import Client, LocalCluster
 
-    _configure(debug=False)
+    configure(debug=False)
     with (
         LocalCluster(
             n_workers=1,
             threads_per_worker=1,
             processes=False,
             protocol="inproc://",
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": f"{LOOPBACK}:0"},  # no dashboard still listens; a fixed port may be taken
+            dashboard_address=f"{LOOPBACK}:0",
             memory_limit=None,
         ) as cluster,
         Client(cluster) as client,
@@ -50,21 +37,22 @@ def in_process() -> "Iterator[Client]":
 
 
 def workers(settings: Mapping[str, Any]) -> int:
-    """How many workers a local cluster gets: as configured, else one for each core this process may use."""
+    """How many workers: as configured, else one for each core this process may use."""
     from dask.system import CPU_COUNT
 
     return int(settings["workers"] or CPU_COUNT)
 
 
-def memory(settings: Mapping[str, Any]) -> int | None:
-    """Bytes that each worker of a local cluster may use; unknown elsewhere."""
+def memory(settings: Mapping[str, Any]) -> int:
+    """Bytes that each worker may use: an equal share of the machine's."""
     from distributed.system import MEMORY_LIMIT
 
-    return int(MEMORY_LIMIT) // workers(settings) if settings["kind"] == "local" else None
+    return int(MEMORY_LIMIT) // workers(settings)
 
 
 @contextmanager
-def _local(settings: Mapping[str, Any]) -> "Iterator[Client]":
+def start(settings: Mapping[str, Any], _variables: Sequence[str] = ()) -> "Iterator[Client]":
+    """Yield a client of as many worker processes as asked for, on loopback."""
     from distributed import Client, LocalCluster
 
     with _deaf_children():
@@ -90,24 +78,7 @@ def _deaf_children() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-@contextmanager
-def _address(settings: Mapping[str, Any]) -> "Iterator[Client]":
-    from distributed import Client
-
-    address = settings["address"]
-    try:
-        client = Client(address, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise InputError(f"cluster: no Dask scheduler answers at {address} within {CONNECT_SECONDS} s") from error
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-        except TimeoutError as error:
-            raise InputError(f"cluster: the scheduler at {address} has no workers") from error
-        yield client
-
-
-def _configure(debug: bool) -> None:
+def configure(debug: bool) -> None:
     """Keep Dask's own log lines off the terminal unless they were asked for, and let workers reuse their memory."""
     import dask
 

@@ -1,0 +1,61 @@
+"""Where the work runs: a cluster on this machine, one that already exists, or one made for the run on Kubernetes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dit_dask import cluster_spec
+from dit_dask.cluster import address, kubernetes, local
+from dit_dask.cluster.local import configure, in_process
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["check", "connect", "in_process", "memory", "warning", "workers"]
+
+KUBERNETES_WORKERS = 2
+OPENERS: dict[str, "Callable[..., AbstractContextManager[Client]]"] = {
+    "local": local.start,
+    "address": address.join,
+    "kubernetes": kubernetes.start,
+}
+
+
+def check(settings: Mapping[str, Any], variables: Sequence[str] = ()) -> None:
+    """Find what is missing before anything is read or written; `variables` are the ${NAME}s that workers will look up."""
+    if settings["kind"] == "address":
+        address.check(settings)
+    if settings["kind"] == "kubernetes":
+        kubernetes.check(settings, variables)
+
+
+@contextmanager
+def connect(settings: Mapping[str, Any], *, debug: bool = False, variables: Sequence[str] = ()) -> "Iterator[Client]":
+    """Yield a client of the configured cluster, and leave nothing running that was started here."""
+    configure(debug)
+    with OPENERS[settings["kind"]]({**settings, "workers": workers(settings)}, variables) as client:
+        yield client
+
+
+def workers(settings: Mapping[str, Any]) -> int:
+    """How many workers to cut the work for: as configured, else what the kind of cluster suggests."""
+    if settings["kind"] == "kubernetes":
+        adaptive = settings["kubernetes"]["adaptive"]
+        return int(adaptive["maximum"] if adaptive else settings["workers"] or KUBERNETES_WORKERS)
+    return local.workers(settings)
+
+
+def memory(settings: Mapping[str, Any]) -> int | None:
+    """Bytes that each worker may use; unknown where somebody else started it."""
+    if settings["kind"] == "kubernetes":
+        return cluster_spec.amount(settings["kubernetes"]["resources"]["worker"]["memory"])
+    return local.memory(settings) if settings["kind"] == "local" else None
+
+
+def warning(settings: Mapping[str, Any]) -> str | None:
+    """What a user should know about the safety of a cluster before using it."""
+    if settings["kind"] == "address":
+        return address.warning(settings["address"])
+    if settings["kind"] == "kubernetes" and settings["kubernetes"]["tls_secret"] is None:
+        return "without cluster.kubernetes.tls_secret only a NetworkPolicy keeps others from the scheduler"
+    return None

@@ -1,0 +1,117 @@
+"""A Dask cluster that somebody else started, reached by its scheduler's address."""
+
+import ipaddress
+import socket
+import ssl
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from dit_dask.cluster import security, versions
+from dit_dask.errors import InputError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+SECONDS = 8
+PROBE_SECONDS = 3
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    """Certificates must be at hand before anything starts."""
+    if settings["address"].startswith("tls://"):
+        security.client_security(settings["tls"])
+
+
+def warning(address: str) -> str | None:
+    """Plain TCP is only for this machine."""
+    if address.startswith("tls://") or is_loopback(urlsplit(address).hostname or ""):
+        return None
+    return f"{address} is not encrypted, and whoever reaches that scheduler can run code on it; prefer tls://"
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine, without asking a name server."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@contextmanager
+def join(settings: Mapping[str, Any], _variables: Sequence[str] = ()) -> "Iterator[Client]":
+    """Yield a client of a cluster that runs already, after making sure that it can do the work."""
+    with reach(settings["address"], settings["tls"], settings["timeout"] or SECONDS) as client:
+        yield client
+
+
+@contextmanager
+def reach(address: str, files: Mapping[str, str] | None, seconds: float) -> "Iterator[Client]":
+    """Yield a client of the scheduler at an address, once it has a worker and the versions agree."""
+    from distributed import Client
+    from distributed.versions import VersionMismatchWarning
+
+    identity = security.client_security(files) if address.startswith("tls://") else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VersionMismatchWarning)  # checked below, and more strictly
+            client = Client(address, timeout=seconds, security=identity)
+    except Exception as error:  # something else may listen there, and its words read as Dask's can mean anything
+        raise InputError(f"cluster: {diagnosis(address, files, seconds)}") from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=seconds)
+        except TimeoutError as error:
+            raise InputError(f"cluster: the scheduler at {address} has no workers") from error
+        versions.check(client)
+        yield client
+
+
+def diagnosis(address: str, files: Mapping[str, str] | None, seconds: float) -> str:
+    """Find out, by talking to it, why a scheduler did not answer."""
+    parts = urlsplit(address)
+    silent = f"no Dask scheduler answers at {address} within {seconds:g} s"
+    try:
+        place = (parts.hostname or "", parts.port or 0)
+        with socket.create_connection(place, PROBE_SECONDS):
+            pass
+    except OSError:
+        return silent
+    if parts.scheme == "tcp":
+        return f"the scheduler at {address} speaks TLS; use tls:// and cluster.tls" if _speaks_tls(place) else silent
+    return _refusal(address, place, files) or silent
+
+
+def _speaks_tls(place: tuple[str, int]) -> bool:
+    """Only knock: nothing is sent that the other side's identity would matter for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with socket.create_connection(place, PROBE_SECONDS) as plain, context.wrap_socket(plain):
+            return True
+    except ssl.SSLError as error:
+        return "WRONG_VERSION_NUMBER" not in str(error) and "EOF" not in str(error)
+    except OSError:
+        return False
+
+
+def _refusal(address: str, place: tuple[str, int], files: Mapping[str, str] | None) -> str | None:
+    """Repeat the handshake to hear which side refuses; None where TLS itself is fine."""
+    context = security.client_security(files).get_connection_args("client")["ssl_context"]
+    try:
+        with socket.create_connection(place, PROBE_SECONDS) as plain, context.wrap_socket(plain) as secured:
+            secured.recv(1)  # since TLS 1.3 a refused client learns it only with the first answer
+    except ssl.SSLCertVerificationError:
+        return f"the certificate of the scheduler at {address} is not signed by cluster.tls.ca"
+    except ssl.SSLError as error:
+        if "ALERT" in str(error):
+            return f"the scheduler at {address} refuses this client's certificate, cluster.tls.cert"
+        return f"the scheduler at {address} does not speak TLS; is it tcp://?"
+    except TimeoutError:
+        return None if _speaks_tls(place) else f"the scheduler at {address} does not speak TLS; is it tcp://?"
+    except OSError:
+        return None
+    return None
