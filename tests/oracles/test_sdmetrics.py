@@ -33,7 +33,8 @@ def test_sdmetrics_finds_the_same_distances(tmp_path: Path, data_folder: Path) -
     assert closest.dcr.tolist() == pytest.approx(theirs["dcr"], abs=1e-12)  # they add the columns up in another order
     found = dit.accuracy(training, synthetic, ways=(1, 2)).by_combination
     for name, complement in theirs["tv"].items():
-        assert 1 - found[name,].tvd == pytest.approx(complement, abs=1e-12)
+        # they count a bucket that the original lacks as 1e-6 of a row: at most 12 of these in 900 rows
+        assert 1 - found[name,].tvd == pytest.approx(complement, abs=2e-8)
     for one, other, similarity in theirs["pairs"]:
         assert 1 - found[one, other].tvd == pytest.approx(similarity, abs=1e-12)
     assert len(theirs["tv"]) == 15
