@@ -99,6 +99,7 @@ def audit(
     name: str = "audit",
     missing: Sequence[str] | Mapping[str, Sequence[str]] = (),
     gates: Sequence[str] = (),
+    stop_on_breach: bool = False,
     output: str | None = None,
     seed: int = 0,
     quiet: bool = True,
@@ -121,6 +122,7 @@ def audit(
         "tests": [dict(test) for test in tests],
         "measures": [dict(measure) for measure in measures],
         "gates": list(gates),
+        "stop_on_breach": stop_on_breach,
         "output": output or tempfile.mkdtemp(prefix="dit-"),
         "seed": seed,
     }

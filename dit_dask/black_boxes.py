@@ -1,5 +1,7 @@
 """The black boxes of a run: made ready, examined, and told which rows stand for which."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -32,12 +34,22 @@ def ready(tests: Sequence[Test], config: Config, output: Folder) -> tuple[list[T
             made.append(test)
             continue
         if id(oracle) not in known:
-            found, digests = oracle.ready() if config.cluster["kind"] == "local" else (oracle, {})
+            found, digests = _ready(oracle, is_local=config.cluster["kind"] == "local")
             code |= {f"{found.where}: {name}": digest for name, digest in digests.items()}
             known[id(oracle)] = found.remembering(_cache(test, config, output))
-        _check_files(known[id(oracle)], test)
+        code |= _files(known[id(oracle)], test)
         made.append(test.asking(known[id(oracle)]))
     return made, code
+
+
+def _ready(oracle: Oracle, *, is_local: bool) -> tuple[Oracle, Mapping[str, str]]:
+    """Make an oracle ready; on a cluster of other machines its code may be there only, and is then known by name."""
+    try:
+        return oracle.ready()
+    except InputError:
+        if is_local or not oracle.is_asked:
+            raise
+        return oracle, {}
 
 
 def _cache(test: Test, config: Config, output: Folder) -> Folder | None:
@@ -51,18 +63,21 @@ def _cache(test: Test, config: Config, output: Folder) -> Folder | None:
     return None if "://" in output.location.url else output.child(CACHE)
 
 
-def _check_files(oracle: Oracle, test: Test) -> None:
-    """Releases that were made elsewhere must all be there before anything starts."""
+def _files(oracle: Oracle, test: Test) -> dict[str, str]:
+    """Releases that were made elsewhere must all be there before anything starts; another version of them is another run."""
     if not isinstance(oracle.caller, Precomputed):
-        return
+        return {}
     needed = np.unique(rows_to_test(test, oracle, order_matters=bool(oracle.order_matters))[test.audited])
-    absent = oracle.caller.absent(needed)
+    present = oracle.caller.present(needed)
+    absent = [record for record in needed.tolist() if record not in present]
     if absent:
         first = public_url(oracle.caller.url(absent[0]))
         raise InputError(
             f"{oracle.where}.without: {len(absent):,} of {len(needed):,} releases are missing, the first is {first} "
             "(dit leave-out writes the tables to sanitise)"
         )
+    versions = json.dumps(sorted(present.items()))
+    return {f"{oracle.where}: without": hashlib.sha256(versions.encode()).hexdigest()}
 
 
 def rows_to_test(test: Test, oracle: Oracle, *, order_matters: bool) -> "NDArray[np.int64]":
@@ -117,13 +132,13 @@ def examine(
             if test.id not in known:
                 watcher.note(f"{test.id}: the sanitizer is {fresh.words()}")
         examined, foreseen = asked[key]
-        if not examined.deterministic and test.parameters.get("repeats", 1) == 1:
+        if examined.deterministic is False and test.parameters.get("repeats", 1) == 1:
             raise InputError(
                 f"{oracle.where} gave two different releases of the same table: it draws at random, and one draw would report "
                 "noise as risk; set repeats (20 or more) on the test"
             )
         found[test.id] = examined
-        free = examined.deterministic or oracle.order_matters is False
-        index = rows_to_test(test, oracle, order_matters=examined.order_matters or not free)
+        free = examined.deterministic is not False or oracle.order_matters is False
+        index = rows_to_test(test, oracle, order_matters=bool(examined.order_matters) or not free)
         settled.append(replace(test, rows=replace(test.rows, index=index), foreseen=foreseen))
     return settled, found

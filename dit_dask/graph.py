@@ -6,7 +6,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 import numpy as np
@@ -74,13 +74,25 @@ def warm_up(client: "Client") -> "Future":
     return client.submit(exact.compile_ahead, key=f"compile-{uuid4().hex[:8]}", pure=False)
 
 
+class Steps(Protocol):
+    """Someone who looks at the ledgers between the steps, and may end the run."""
+
+    def __call__(self) -> None:
+        """Look after every finished task."""
+        ...
+
+    def settle(self) -> None:
+        """Look when all tasks are done, before anything is summed up."""
+        ...
+
+
 def execute(
     client: "Client",
     study: Study,
     folder: Folder,
     ledgers: Sequence[Ledger],
     watcher: Observer,
-    checkpoint: Callable[[], None],
+    checkpoint: "Steps",
     watchdog: Watchdog,
 ) -> list[Outcome]:
     """Compute what is unknown, write what is unwritten, reduce every test; start again if all workers died at once."""
@@ -95,6 +107,7 @@ def execute(
                 shared = client.scatter(study, broadcast=True, hash=False)
                 session = Session(client, shared, folder, ledgers, watchdog, uuid4().hex[:8])
                 session.work(watcher, checkpoint)
+                checkpoint.settle()
                 return session.reduce()
             except (LostWorkError, CancelledError, TimeoutError, OSError) as error:  # OSError: a connection was cut
                 during = str(error) if isinstance(error, LostWorkError) else during

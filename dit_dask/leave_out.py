@@ -1,5 +1,7 @@
 """Writes the tables that the owner of a sanitizer must sanitise when the sanitizer itself cannot be handed over."""
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -8,6 +10,7 @@ import numpy as np
 
 from dit_dask.black_boxes import rows_to_test
 from dit_dask.config import Config
+from dit_dask.errors import InputError
 from dit_dask.load import load
 from dit_dask.sanitizers.oracles.calls import written
 from dit_dask.source import read_text
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+ABOUT = "leave-out.json"
+
+
 @dataclass(frozen=True, eq=False)
 class LeftOut:
     """The rows under audit as they were read, and the positions of those to leave out, one table each."""
@@ -28,6 +34,9 @@ class LeftOut:
 
     def write(self, folder: Folder, kind: str) -> Iterator[int]:
         """Write `full` and one table without each record, yielding as they are done; a table that is there is left alone."""
+        about = json.dumps({"input": self.digest(), "format": kind}).encode()
+        if not folder.create(ABOUT, about) and folder.read(ABOUT) != about:
+            raise InputError(f"--to: {folder.url} holds tables of other data or of another format; choose another folder")
         present = folder.names("")
         for record in (None, *self.records.tolist()):
             name = f"{'full' if record is None else record}.{kind}"
@@ -35,6 +44,14 @@ class LeftOut:
                 frame = self.frame if record is None else self.frame.drop(index=record)
                 folder.write(name, written(frame, kind))
             yield -1 if record is None else record
+
+    def digest(self) -> str:
+        """Identify the rows and columns, in order."""
+        import pandas as pd
+
+        content = hashlib.sha256(json.dumps([list(self.frame.columns), [str(kind) for kind in self.frame.dtypes]]).encode())
+        content.update(pd.util.hash_pandas_object(self.frame.astype(str), index=False).to_numpy().tobytes())
+        return content.hexdigest()
 
     def size(self, kind: str) -> float:
         """About how many bytes all tables take together."""

@@ -71,13 +71,13 @@ class Ledger:
     def learn(self, records: "NDArray[np.int64]", influence: Influence) -> list[int]:
         """Take in the values of records; return the parts that wait for nothing more."""
         self.notes.update(influence.notes)
-        self.failures.update(influence.failures)
-        new = np.flatnonzero(~self._known[records])
-        self._distance[records] = influence.distance
-        self._predicted[0, records] = influence.predicted
-        self._predicted[1, records] = influence.predicted_without
+        new = np.flatnonzero(~self._known[records])  # another test of the group may have asked again for what is known here
+        self.failures.update({record: text for record, text in influence.failures.items() if not self._known[record]})
+        self._distance[records[new]] = influence.distance[new]
+        self._predicted[0, records[new]] = influence.predicted[new]
+        self._predicted[1, records[new]] = influence.predicted_without[new]
         for name, values in self._estimates.items():
-            values[records] = influence.estimates[name]
+            values[records[new]] = influence.estimates[name][new]
         fresh = np.unique(records[new])
         self._known[fresh] = True
         starts, stops = (np.searchsorted(self._pair_record, fresh, side) for side in ("left", "right"))

@@ -155,9 +155,8 @@ def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher
         manifest.note(folder, document)
         clock.lap("plan")
         study = graph.Study(prepared.tests)
-        checkpoint, watchdog = Checkpoint(prepared, document, ledgers), Watchdog(crew.stall_seconds)
+        checkpoint, watchdog = Checkpoint(prepared, document, ledgers, watcher), Watchdog(crew.stall_seconds)
         outcomes = graph.execute(client, study, folder, ledgers, watcher, checkpoint, watchdog) if ledgers else []
-        _refuse_skipped(ledgers, watcher)
         measures = [] if prepared.agenda is None else measuring.take(client, prepared.agenda, folder, watcher)
     clock.lap("work")
     theirs = manifest.read(folder)
@@ -196,7 +195,7 @@ def _refuse_skipped(ledgers: Sequence[Ledger], watcher: Observer) -> None:
         few = ", ".join(map(str, skipped[:10])) + (", …" if len(skipped) > 10 else "")
         text = f"{ledger.test.id}: {len(skipped):,} of {len(ledger.test.audited):,} records were skipped ({few})"
         watcher.note(text)
-        if len(skipped) > oracle.policy.allowed:
+        if len(skipped) > oracle.policy.allowed or len(skipped) == len(ledger.test.audited):
             cause = next(iter(ledger.failures.values()))
             raise RunError(
                 f"{text}; the first because {cause}; allow_skipped lets the run complete, the same command tries again"
@@ -219,7 +218,8 @@ def _restored(prepared: Prepared, document: dict[str, Any], watcher: Observer) -
 class Checkpoint:
     """Keeps the engine seconds in the manifest, now and then, for a resumed run to add to; ends a run whose gates are lost."""
 
-    def __init__(self, prepared: Prepared, document: dict[str, Any], ledgers: Sequence[Ledger]) -> None:
+    def __init__(self, prepared: Prepared, document: dict[str, Any], ledgers: Sequence[Ledger], watcher: Observer) -> None:
+        self._watcher = watcher
         self._folder, self._document, self._ledgers = prepared.folder, document, ledgers
         self._gates = prepared.gates if prepared.config.stop_on_breach else ()
         self._last = time.monotonic()
@@ -236,6 +236,10 @@ class Checkpoint:
         if time.monotonic() - self._last > CHECKPOINT_SECONDS:
             manifest.note(self._folder, self._document)
             self._last = time.monotonic()
+
+    def settle(self) -> None:
+        """Refuse a run that skipped more records than it may."""
+        _refuse_skipped(self._ledgers, self._watcher)
 
 
 class BreachedError(RunError):

@@ -71,18 +71,21 @@ def sampled(statistics: Mapping[str, Any], population: int) -> dict[str, Any]:
     """What a random sample of rows says about all of them, each statement with CONFIDENCE.
 
     Intervals for the shares are exact binomial ones (Clopper and Pearson), a little wide because rows are drawn without
-    replacement. A sample bounds how many rows may lie above its own maximum, never how far above.
+    replacement. A sample bounds how many rows may lie above its own maximum, never how far above; if rows were skipped, not
+    even that.
     """
     from scipy.stats import beta
 
-    size, tail = statistics["records"], (1 - CONFIDENCE) / 2
+    tested, skipped, tail = statistics["records"], statistics["skipped"], (1 - CONFIDENCE) / 2
+    size = tested + skipped  # what was skipped may lie on either side of a limit
     intervals = {}
     for name, share in statistics["share_over"].items():
-        over = round(share * size)
+        over = round(share * tested)
+        most = over + skipped
         low = float(beta.ppf(tail, over, size - over + 1)) if over else 0.0
-        high = float(beta.ppf(1 - tail, over + 1, size - over)) if over < size else 1.0
+        high = float(beta.ppf(1 - tail, most + 1, size - most)) if most < size else 1.0
         intervals[name] = [low, high]
-    above = 1 - (1 - CONFIDENCE) ** (1 / size)
+    above = None if skipped else 1 - (1 - CONFIDENCE) ** (1 / size)
     return {"rows": population, "confidence": CONFIDENCE, "share_over": intervals, "above_delta_at_most": above}
 
 

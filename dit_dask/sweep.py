@@ -253,6 +253,8 @@ def _procedure(point: Mapping[str, Any], context: Context, sanitizers: dict[str,
         sanitizers[asked] = SANITIZERS[point["sanitizer"]["name"]].build(point["sanitizer"], context)
     sanitizer, repeats = sanitizers[asked], point["repeats"] or 1
     if repeats > 1:
+        if isinstance(sanitizer, Oracle) and not sanitizer.is_asked:
+            raise InputError(f"{context.where}.repeats: releases that are there already cannot be drawn again")
         repeated.check_distance(point["distance"]["name"], context.where)
     elif is_randomised(sanitizer):
         raise InputError(f"{context.where}.repeats is missing: {point['sanitizer']['name']} draws at random, so say how often")

@@ -170,3 +170,48 @@ def lingers(frame: pd.DataFrame, pids: str) -> pd.DataFrame:
     if not _is_full(frame):
         time.sleep(3600)
     return decades(frame)
+
+
+def global_noise(frame: pd.DataFrame) -> pd.DataFrame:
+    """Draw from numpy's own global state."""
+    return decades(frame).sample(frac=0.5)
+
+
+def as_lists(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Publish towns as lists, tuples or sets of two."""
+    pairs = {"Lyon": ["Lyon", "Nice"], "Nice": ["Lyon", "Nice"], "Bonn": ["Bonn", "Köln"], "Köln": ["Bonn", "Köln"]}
+    make = {"list": list, "tuple": tuple, "set": set, "text": lambda pair: "{" + ", ".join(pair) + "}"}[kind]
+    return decades(frame).assign(town=[make(pairs[town]) for town in frame["town"]])
+
+
+def ages_as_lists(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Publish ages as two values: not as what lies between them."""
+    make = {"list": list, "tuple": tuple, "text": lambda pair: f"{{{pair[0]}, {pair[1]}}}"}[kind]
+    return decades(frame).assign(age=[make((age, 61)) for age in frame["age"]])
+
+
+def leaves_quietly(frame: pd.DataFrame) -> pd.DataFrame:
+    """End its process as if all were well."""
+    if not _is_full(frame):
+        os._exit(0)
+    return decades(frame)
+
+
+def wanders(frame: pd.DataFrame, to: str) -> pd.DataFrame:
+    """Change its working directory."""
+    os.chdir(to)
+    return decades(frame)
+
+
+def always_fails(frame: pd.DataFrame) -> pd.DataFrame:
+    """Sanitise the whole table only."""
+    if not _is_full(frame):
+        raise ValueError
+    return decades(frame)
+
+
+def hides_secrets(frame: pd.DataFrame) -> pd.DataFrame:
+    """Suppress some sensitive values, as R and Python write that."""
+    marks = ["NA", "", "*", None]
+    hidden = [marks[place] if place < len(marks) else f" {value} " for place, value in enumerate(frame["illness"])]
+    return decades(frame).assign(illness=hidden)

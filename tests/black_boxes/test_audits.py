@@ -1,5 +1,7 @@
 """Black boxes audited from end to end; the figures come from a loop that shares no code with the toolkit."""
 
+from contextlib import chdir
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -155,7 +157,7 @@ def test_a_stated_claim_is_checked():
     assert entry["claim_broken"]["classes"] == int((sizes < 5).sum())
 
 
-@pytest.mark.parametrize("name", ["noise", "drawn"])
+@pytest.mark.parametrize("name", ["noise", "drawn", "global_noise"])
 def test_an_oracle_that_draws_at_random_needs_repeats(name):
     with pytest.raises(InputError, match=r"tests\[0\]\.sanitizer gave two different releases .* set repeats"):
         ask(stranger(name), records=FEW)
@@ -177,6 +179,90 @@ def test_repeats_compare_laws_and_show_the_noise():
 def test_repeats_need_a_distance_between_laws():
     with pytest.raises(InputError, match=r"tests\[0\]\.distance must be emd, tv, emd-v1 where repeats"):
         ask(stranger("drawn"), records=FEW, repeats=5, distance="kl")
+
+
+def test_repeats_draw_anew_from_a_global_state():
+    rows = ask(stranger("global_noise"), records=[0], repeats=8).distances()
+    assert (rows["noise"] > 0).all()
+    assert (rows["stderr"] > 0).all()
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "set"])
+def test_several_values_in_a_cell_are_a_set(kind):
+    wanted = ask(stranger("as_lists", params={"kind": "text"}), records=FEW).distances()
+    found = ask(stranger("as_lists", params={"kind": kind}), records=FEW).distances()
+    pd.testing.assert_frame_equal(found, wanted, check_exact=True)
+    if kind != "set":
+        wanted = ask(stranger("ages_as_lists", params={"kind": "text"}), records=FEW).distances()
+        found = ask(stranger("ages_as_lists", params={"kind": kind}), records=FEW).distances()
+        pd.testing.assert_frame_equal(found, wanted, check_exact=True)
+
+
+def test_workers_with_several_threads_agree():
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+        chdir(HERE),
+    ):
+        found = dit.audit(people(), schema=SCHEMA, tests=[{"sanitizer": stranger("decades")}], client=client).distances()
+    pd.testing.assert_frame_equal(found, ask(stranger("decades")).distances(), check_exact=True)
+
+
+def test_a_function_that_ends_its_process_is_a_failed_call():
+    with pytest.raises(RunError, match="it ended well but returned nothing, without record 7"):
+        ask(stranger("leaves_quietly", retries=0), records=[7])
+
+
+def test_a_function_may_change_its_working_directory(tmp_path):
+    ask(stranger("wanders", params={"to": str(tmp_path)}), records=[7])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_skipped_everyone_is_refused():
+    with pytest.raises(RunError, match=r"2 of 2 records were skipped \(0, 7\); the first because .* it raised ValueError"):
+        ask(stranger("always_fails", on_error="skip", allow_skipped=2), records=[0, 7])
+
+
+def test_limits_without_end_and_limits_that_are_too_short():
+    assert len(ask(stranger("decades", timeout="inf"), records=[7]).distances()) == 1
+    with pytest.raises(RunError, match=r"it took longer than its 1e-06 s"):
+        ask(stranger("decades", timeout=1e-6, retries=0), records=[7])
+
+
+def test_a_suppressed_secret_is_an_absent_row():
+    entry = ask(stranger("hides_secrets"), records=FEW).tests[0]
+    assert entry["oracle"]["suppressed"] == 4
+
+
+def test_a_cache_filled_by_other_code_is_not_taken_for_chance(tmp_path, monkeypatch):
+    (tmp_path / "helper.py").write_text("WIDTH = 10\n")
+    (tmp_path / "mine.py").write_text(
+        "import helper\n\n\ndef f(frame):\n    low = frame['age'] // helper.WIDTH * helper.WIDTH\n"
+        "    return frame.assign(age=[f'[{a}, {a + helper.WIDTH})' for a in low])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    sanitizer = {"name": "python", "target": "mine:f", "cache": str(tmp_path / "cache")}
+    dit.audit(people(), schema=SCHEMA, tests=[{"sanitizer": sanitizer, "records": [7]}])
+    (tmp_path / "helper.py").write_text("WIDTH = 20\n")
+    with pytest.raises(InputError, match="the cache holds releases of other code than runs now; --fresh empties it"):
+        dit.audit(
+            people(), schema=SCHEMA, tests=[{"sanitizer": sanitizer, "adversary": "conditional-frequency", "records": [7]}]
+        )
+
+
+def test_a_sample_with_skipped_rows_claims_less():
+    result = ask(stranger("fails_on_the_oldest", on_error="skip", allow_skipped=5), records={"sample": 40, "seed": 1})
+    entry = result.tests[0]
+    assert entry["skipped"] == 1
+    assert entry["sampling"]["above_delta_at_most"] is None
+    over = round(entry["share_over"]["0.1"] * entry["records"])
+    from scipy.stats import binomtest
+
+    low, high = entry["sampling"]["share_over"]["0.1"]
+    assert low == pytest.approx(binomtest(over, 40).proportion_ci(0.95, "exact").low)
+    assert high == pytest.approx(binomtest(over + 1, 40).proportion_ci(0.95, "exact").high)
 
 
 HOSTILE = {

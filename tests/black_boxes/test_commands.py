@@ -102,7 +102,17 @@ def test_releases_made_elsewhere_need_no_sanitizer(tmp_path):
     assert "full: cannot read" in missing.stderr
     helped = dit("leave-out", path, "--to", inputs)
     assert helped.returncode == 0, helped.stderr
-    assert sorted(file.name for file in inputs.iterdir()) == ["0.parquet", "41.parquet", "7.parquet", "full.parquet"]
+    assert sorted(file.name for file in inputs.iterdir()) == [
+        "0.parquet",
+        "41.parquet",
+        "7.parquet",
+        "full.parquet",
+        "leave-out.json",
+    ]
+    assert dit("leave-out", path, "--to", inputs).returncode == 0  # again: nothing to do
+    other = dit("leave-out", path, "--to", inputs, "--set", "data.limit=50")
+    assert other.returncode == 2
+    assert "holds tables of other data" in other.stderr
     assert helped.stdout.splitlines()[-1] == str(inputs)
     pd.testing.assert_frame_equal(
         pd.read_parquet(inputs / "7.parquet"),
@@ -110,7 +120,7 @@ def test_releases_made_elsewhere_need_no_sanitizer(tmp_path):
         check_dtype=False,
     )
     releases.mkdir()
-    for file in inputs.iterdir():
+    for file in inputs.glob("*.parquet"):
         strangers.decades(pd.read_parquet(file)).to_parquet(releases / file.name)
     (releases / "41.parquet").rename(releases / "aside")
     missing = dit("run", path)
@@ -124,6 +134,37 @@ def test_releases_made_elsewhere_need_no_sanitizer(tmp_path):
     test = json.loads((folder / "summary.json").read_text())[0]["test"]
     plain = ask(stranger("decades"), records=FEW).distances()
     pd.testing.assert_frame_equal(rows(folder, test), plain, check_exact=True)
+
+
+def test_releases_that_were_made_again_are_another_run(tmp_path):
+    releases = tmp_path / "releases"
+    releases.mkdir()
+    frame = people().drop(columns="name")
+    sanitizer = {"name": "precomputed", "full": f"{releases}/full.csv", "without": f"{releases}/{{record}}.csv"}
+    strangers.decades(frame).to_csv(releases / "full.csv", index=False)
+    folders = []
+    for width in (10, 20):
+        for record in FEW:
+            strangers.decades(frame.drop(index=record), width).to_csv(releases / f"{record}.csv", index=False)
+        folders.append(ask(sanitizer, records=FEW).url.rsplit("/", 1)[-1])
+    assert folders[0] != folders[1]
+    assert ask(sanitizer, records=FEW).tests[0]["oracle"]["deterministic"] is None
+    with pytest.raises(InputError, match=r"tests\[0\]\.repeats: releases that are there already cannot be drawn again"):
+        ask(sanitizer, records=FEW, repeats=3)
+
+
+def test_quick_commands_are_not_taken_for_dead(tmp_path):
+    quick = {"name": "command", "argv": ["sh", "-c", "exit 3", "x", "{input}", "{output}"], "cache": "none", "retries": 0}
+    for _ in range(12):
+        with pytest.raises(RunError, match="it ended with exit code 3, on the whole table"):
+            ask(quick, records=[7])
+
+
+def test_a_command_cannot_put_words_into_an_error():
+    said = 'printf \'{"raised": "secret-value-of-someone"}\' > .raised; printf x > ../x.notes; exit 1'
+    with pytest.raises(RunError) as caught:
+        ask({"name": "command", "argv": ["sh", "-c", said, "x", "{input}", "{output}"], "retries": 0}, records=[7])
+    assert "secret-value" not in str(caught.value)
 
 
 def test_a_plan_calls_nobody(tmp_path):
@@ -167,8 +208,8 @@ def test_another_version_of_the_code_is_another_run(tmp_path):
         code.write_text(code.read_text().replace("width: int = 10) -> pd.DataFrame", f"width: int = {width}) -> pd.DataFrame"))
         folders.append(dit("run", path).stdout.splitlines()[-1])
     assert folders[0] != folders[1]
-    deltas = [json.loads((Path(folder) / "summary.json").read_text())[0]["delta"] for folder in folders]
-    assert deltas[0] != deltas[1]
+    means = [json.loads((Path(folder) / "summary.json").read_text())[0]["mean"] for folder in folders]
+    assert means[0] != means[1]
 
 
 def alive(process: int) -> bool:

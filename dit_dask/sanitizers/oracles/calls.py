@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -37,7 +38,7 @@ class Hosted:
 
     def _call(self, folder: str, request: Mapping[str, Any]) -> None:
         """Have the keeper run a call, or say how it failed."""
-        common = {"folder": folder, "timeout": self.timeout, "argv": None}
+        common = {"folder": folder, "notes": f"{folder}.notes", "timeout": self.timeout, "argv": None}
         reply = self._keeper.call(common | dict(request), self.timeout)
         if reply["status"] == "ok":
             return
@@ -104,9 +105,9 @@ class Function(Hosted):
                     "seed": seed,
                 },
             )
-            return read_table(Path(returned).read_bytes(), returned, "it returned")
+            return _returned(returned, "it ended well but returned nothing", "it returned")
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            _removed(folder)
 
     def ready(self) -> Mapping[str, str]:
         """Import it, in the child."""
@@ -137,11 +138,10 @@ class Command(Hosted):
             places = {"{input}": given, "{output}": returned, "{seed}": str(seed)}
             argv = [_filled(part, places) for part in self.argv]
             self._call(folder, {"argv": argv, "env": passed_on({"HOME": folder, "TMPDIR": folder} | dict(self.env))})
-            if os.path.islink(returned) or not os.path.isfile(returned):
-                raise OracleError(f"it ended well but wrote no file at {{output}} ({os.path.basename(returned)})")
-            return read_table(Path(returned).read_bytes(), returned, "it wrote")
+            nothing = f"it ended well but wrote no file at {{output}} ({os.path.basename(returned)})"
+            return _returned(returned, nothing, "it wrote")
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            _removed(folder)
 
     def ready(self) -> Mapping[str, str]:
         """Find the program; scripts among its arguments count as its code."""
@@ -150,7 +150,24 @@ class Command(Hosted):
             raise InputError(f"argv[0]: no program {self.argv[0]!r} on this machine")
         files = [Path(part) for part in (program, *self.argv[1:]) if os.path.isabs(part) and os.path.isfile(part)]
         small = [path for path in files if path.stat().st_size < MOST_HASHED]
-        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in small}
+        return {f"{place}: {path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for place, path in enumerate(small)}
+
+
+def _returned(path: str, nothing: str, who: str) -> "pd.DataFrame":
+    """Read what a call left behind: a file of its own, or it left nothing."""
+    if os.path.islink(path) or not os.path.isfile(path):
+        raise OracleError(nothing)
+    try:
+        return read_table(Path(path).read_bytes(), path, who)
+    except OSError as error:
+        raise OracleError(f"{who} a file that cannot be read: {error.strerror}") from error
+
+
+def _removed(folder: str) -> None:
+    """Remove a call's folder and what was noted beside it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        os.unlink(f"{folder}.notes")
 
 
 def _filled(part: str, places: Mapping[str, str]) -> str:
@@ -178,7 +195,7 @@ class Precomputed:
             content = fs.cat_file(path)
         except Exception as error:
             raise OracleError(f"cannot read {public_url(url)}: {reason(error)}") from error
-        return read_table(content, path, public_url(url))
+        return read_table(content, path, f"{public_url(url)} holds")
 
     def url(self, record: int) -> str:
         """Where the release without a record is."""
@@ -192,23 +209,31 @@ class Precomputed:
         except Exception as error:
             raise InputError(f"full: cannot read {public_url(self.full)}: {reason(error)}") from error
 
-    def absent(self, records: "NDArray[np.int64]") -> list[int]:
-        """The records whose release is not there."""
+    def present(self, records: "NDArray[np.int64]") -> dict[int, str]:
+        """The records whose release is there, with what tells one version of the file from another."""
         folder, _, name = self.without.rpartition("/")
         fs, path = filesystem(Location(folder or ".", self.storage_options), "without")
-        if RECORD in folder:
-            return [int(record) for record in records if not fs.exists(self._inner(fs, int(record)))]
         try:
             fs.invalidate_cache()
-            found = {str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in fs.ls(path, detail=False)}
+            if RECORD not in folder:
+                entries = {str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]: entry for entry in fs.ls(path, detail=True)}
+                return {int(one): _version(entries[file]) for one in records if (file := _at(name, one)) in entries}
+            places = {int(one): str(fs._strip_protocol(self.url(int(one)))) for one in records}
+            return {one: _version(fs.info(place)) for one, place in places.items() if fs.exists(place)}
         except FileNotFoundError:
-            found = set()
+            return {}
         except Exception as error:
             raise InputError(f"without: cannot list {public_url(folder)}: {reason(error)}") from error
-        return [int(record) for record in records if name.replace(RECORD, str(record)) not in found]
 
-    def _inner(self, fs: Any, record: int) -> str:
-        return str(fs._strip_protocol(self.url(record)))
+
+def _at(name: str, record: Any) -> str:
+    return name.replace(RECORD, str(int(record)))
+
+
+def _version(entry: Mapping[str, Any]) -> str:
+    """What a listing says of a file's content, without reading it."""
+    marks = ("ETag", "etag", "md5Hash", "content_md5", "size", "mtime", "LastModified", "last_modified", "updated")
+    return " ".join(f"{mark}={entry[mark]}" for mark in marks if entry.get(mark) is not None)
 
 
 def written(frame: "pd.DataFrame", kind: str) -> bytes:
@@ -226,6 +251,7 @@ def read_table(content: bytes, name: str, who: str) -> "pd.DataFrame":
     import pandas as pd
     import pyarrow.parquet as pq
 
+    name = name.partition("?")[0]
     try:
         if name.endswith(".parquet"):
             frame: pd.DataFrame = pq.read_table(io.BytesIO(content)).to_pandas(integer_object_nulls=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError
-from dit_dask.generalised import Reader
+from dit_dask.generalised import NULLS, Reader
 from dit_dask.release import Release, Sets
 from dit_dask.schema import Schema
 
@@ -64,6 +64,11 @@ def unpack(content: bytes, schema: Schema) -> Foreign | None:
         return None
 
 
+def _hashable(cell: Any) -> Any:
+    """Lists of values, as Parquet has them, become tuples."""
+    return tuple(cell.tolist()) if isinstance(cell, np.ndarray) else tuple(cell) if isinstance(cell, list) else cell
+
+
 class Vocabulary:
     """The published values of one attribute met so far; equal sets are one, however they are written."""
 
@@ -78,6 +83,8 @@ class Vocabulary:
         """Return (3, rows): the number of each cell's set, whether it is suppressed, whether it was read as the nearest."""
         import pandas as pd
 
+        if cells.dtype == object:
+            cells = cells.map(_hashable)
         code, distinct = pd.factorize(cells)
         found = [self._lookup(value) for value in distinct]
         if (code < 0).any():
@@ -161,9 +168,10 @@ class ForeignReader:
         text = str(value)
         if text not in self._secrets and isinstance(value, float | np.floating) and float(value).is_integer():
             text = str(int(value))
-        if text in self._secrets:
-            return self._secrets[text]
-        if text.strip() in ("", SUPPRESSED):
+        for label in (text, text.strip()):
+            if label in self._secrets:
+                return self._secrets[label]
+        if text.strip() in NULLS or not text.strip().strip(SUPPRESSED):
             return -1
         shown = f"{text[:60]!r}"
         raise InputError(f"column {self.columns[-1]!r}: {shown} is not among its {len(self._secrets)} values in the data")

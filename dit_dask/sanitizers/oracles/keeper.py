@@ -5,11 +5,14 @@ reason, its input ends: it kills what it started, removes its folder and goes.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import importlib
 import inspect
 import json
 import os
+import random
+import re
 import resource
 import select
 import shutil
@@ -26,7 +29,9 @@ PREFIX = "dit-oracle-"
 TAIL = 4000  # characters of stderr that are kept
 LARGEST_FILE = 16 * 2**30
 SEEDS = ("seed", "random_state")
-IMPORTED = ".imported"
+LOCK = ".keeper"
+YOUNG = 3600  # seconds for which a folder without a lock may still be about to get one
+NAPS = 600  # seconds after which a wait is begun anew
 METHODS = ("__call__", "sanitize", "anonymize", "fit_transform")
 
 
@@ -70,7 +75,9 @@ class Lines:
 def main() -> None:
     """Serve one worker until it goes."""
     lines = Lines()
-    root = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+    root = tempfile.mkdtemp(prefix=PREFIX)
+    lock = os.open(os.path.join(root, LOCK), os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # held until this process ends, however it does
     wakes, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -94,17 +101,22 @@ def main() -> None:
 
 
 def _sweep(parent: str) -> None:
-    """Remove the folders of keepers that were killed before they could do it themselves."""
+    """Remove the folders of keepers that were killed before they could do it themselves: nobody holds their locks."""
     for name in os.listdir(parent):
-        number = name.removeprefix(PREFIX).partition("-")[0]
-        if not name.startswith(PREFIX) or not number.isdecimal():
+        folder = os.path.join(parent, name)
+        if not name.startswith(PREFIX):
             continue
-        try:
-            os.kill(int(number), 0)
-        except ProcessLookupError:
-            shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
-        except PermissionError:  # someone else's, and alive
-            continue
+        with contextlib.suppress(OSError):
+            if not os.path.exists(os.path.join(folder, LOCK)):
+                if time.time() - os.stat(folder).st_mtime > YOUNG:
+                    shutil.rmtree(folder, ignore_errors=True)
+                continue
+            lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def _imported(path: str, search: list[str]) -> tuple[Any, dict[str, Any]]:
@@ -117,7 +129,7 @@ def _imported(path: str, search: list[str]) -> tuple[Any, dict[str, Any]]:
             found = getattr(found, part)
         if not callable(found):
             raise TypeError(f"it is a {type(found).__name__}, not a function or a class")
-        taken = set(inspect.signature(found).parameters)
+        taken = _parameters(found)
         source = inspect.getsourcefile(sys.modules[module])
         with open(source or os.devnull, "rb") as file:
             code = hashlib.sha256(file.read()).hexdigest()
@@ -129,15 +141,24 @@ def _imported(path: str, search: list[str]) -> tuple[Any, dict[str, Any]]:
     return found, {"ok": True, "code": code, "seed": next((name for name in SEEDS if name in taken), None)}
 
 
+def _parameters(function: Any) -> set[str]:
+    """The names of a function's parameters; those of compiled code may be unknown."""
+    try:
+        return set(inspect.signature(function).parameters)
+    except ValueError:
+        return set()
+
+
 def _served(request: dict[str, Any], target: Any, source: int, wakes: int) -> dict[str, Any]:
     """Run one call to its end, its time limit or the end of the worker."""
     began = time.monotonic()
     errors, child_errors = os.pipe()
+    started: subprocess.Popen[bytes] | None = None  # kept until the end: it would reap the child when it is forgotten
     if request["argv"] is None:
-        process = _forked(lambda: _sanitised(target, request), request["folder"], child_errors)
+        process = _forked(lambda: _sanitised(target, request), request, child_errors)
     else:
         try:
-            process = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell  # nosec B603
+            started = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell  # nosec B603
                 request["argv"],
                 cwd=request["folder"],
                 env=request["env"],
@@ -146,7 +167,8 @@ def _served(request: dict[str, Any], target: Any, source: int, wakes: int) -> di
                 stderr=child_errors,
                 start_new_session=True,
                 preexec_fn=_limited,
-            ).pid
+            )
+            process = started.pid
         except OSError as error:
             os.close(child_errors)
             os.close(errors)
@@ -156,30 +178,33 @@ def _served(request: dict[str, Any], target: Any, source: int, wakes: int) -> di
         status, tail = _awaited(process, errors, began + request["timeout"], source, wakes)
     finally:
         os.close(errors)
+        if started is not None:
+            started.returncode = 0  # it was waited for here
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process, signal.SIGKILL)  # and whatever it left running
-    _warm(request["folder"])
-    return _reply(status, request["folder"]) | {"stderr": tail.decode(errors="replace"), "seconds": time.monotonic() - began}
+    notes = {} if request["argv"] is not None else _noted(request["notes"])
+    for name in notes.get("imported", ()):  # so that the next fork has it already
+        with contextlib.suppress(BaseException):
+            importlib.import_module(name)
+    return _reply(status, notes) | {"stderr": tail.decode(errors="replace"), "seconds": time.monotonic() - began}
 
 
-def _warm(folder: str) -> None:
-    """Import what the call imported, so that the next fork has it already."""
-    with contextlib.suppress(OSError, ValueError), open(os.path.join(folder, IMPORTED), encoding="utf-8") as file:
-        for name in json.load(file):
-            with contextlib.suppress(BaseException):
-                importlib.import_module(name)
+def _noted(path: str) -> dict[str, Any]:
+    """What a fork wrote down about itself."""
+    with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
+        notes = json.load(file)
+        return notes if isinstance(notes, dict) else {}
+    return {}
 
 
-def _reply(status: int | None, folder: str) -> dict[str, Any]:
+def _reply(status: int | None, notes: dict[str, Any]) -> dict[str, Any]:
     if status is None:
         return {"status": "timeout"}
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         return {"status": "signal", "error": signal.Signals(-code).name}
-    raised = os.path.join(folder, ".raised")
-    if code and os.path.isfile(raised):
-        with open(raised, encoding="utf-8", errors="replace") as file:
-            return {"status": "raised", "error": file.read(200)}
+    if code and "raised" in notes:
+        return {"status": "raised", "error": str(notes["raised"])[:300]}
     return {"status": "exit" if code else "ok", "error": str(code)}
 
 
@@ -192,10 +217,9 @@ def _awaited(process: int, errors: int, deadline: float, source: int, wakes: int
         left = deadline - time.monotonic()
         if ended or left <= 0:
             if not ended:
-                os.killpg(process, signal.SIGKILL)
-                os.waitpid(process, 0)
+                _end(process)
             return (status if ended else None), (tail + _drained(errors))[-TAIL:]
-        ready, _, _ = select.select(watched, [], [], left)
+        ready, _, _ = select.select(watched, [], [], min(left, NAPS))
         if errors in ready:
             more = os.read(errors, 1 << 16)
             tail = (tail + more)[-TAIL:]
@@ -204,9 +228,17 @@ def _awaited(process: int, errors: int, deadline: float, source: int, wakes: int
         if wakes in ready:
             os.read(wakes, 1 << 16)
         if source in ready:
-            os.killpg(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+            _end(process)
             raise OrphanedError
+
+
+def _end(process: int) -> None:
+    """Kill a child with all that it started, also before it has a session of its own."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
 
 
 def _drained(errors: int) -> bytes:
@@ -226,24 +258,27 @@ def _limited() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
-def _forked(work: Callable[[], None], folder: str, errors: int) -> int:
+def _forked(work: Callable[[], None], request: dict[str, Any], errors: int) -> int:
     """Run work in a child with its own session, folder and stderr; return its process number."""
     process = os.fork()
     if process:
         return process
-    code = 1
+    code, before, notes = 1, set(sys.modules), dict[str, Any]()
     try:
         os.setsid()
-        os.chdir(folder)
+        os.chdir(request["folder"])
         os.dup2(errors, 2)
         _limited()
         work()
         code = 0
     except BaseException as error:
-        with contextlib.suppress(OSError), open(os.path.join(folder, ".raised"), "w", encoding="utf-8") as file:
-            file.write(type(error).__name__)
+        kind = type(error)
+        # what our own adapters say names no value; the words of others may
+        notes["raised"] = str(error) if kind.__module__ == "dit_dask.errors" else re.sub(r"\W", "", kind.__name__)
         traceback.print_exc()
     finally:
+        with contextlib.suppress(BaseException), open(request["notes"], "w", encoding="utf-8") as file:
+            json.dump(notes | {"imported": [name for name in sys.modules if name not in before]}, file)
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.flush()
         os._exit(code)
@@ -253,7 +288,8 @@ def _sanitised(target: Any, request: dict[str, Any]) -> None:
     """Call the function, or build the class and call it, and write what it returns."""
     import pandas as pd
 
-    before = set(sys.modules)
+    random.seed(request["seed"])  # forks share the state of their parent: what draws at random must show it
+    sys.modules["numpy"].random.seed(request["seed"])
     frame = pd.read_pickle(request["input"])  # noqa: S301 - written by our own worker  # nosec B301
     given = dict(request["params"])
     if request["seed_name"]:
@@ -269,8 +305,6 @@ def _sanitised(target: Any, request: dict[str, Any]) -> None:
     if not isinstance(result, pd.DataFrame):
         raise TypeError(f"expected a DataFrame; got {type(result).__name__}")
     _publish(result, request["columns"], request["output"])
-    with open(IMPORTED, "w", encoding="utf-8") as file:
-        json.dump([name for name in sys.modules if name not in before], file)
 
 
 def _publish(frame: Any, columns: list[str], path: str) -> None:
@@ -292,11 +326,20 @@ def _publish(frame: Any, columns: list[str], path: str) -> None:
         is_plain = pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind)
         if not is_plain:
             missing = cells.isna().to_numpy(bool)
-            texts = [None if gone else str(cell) for cell, gone in zip(cells, missing, strict=True)]
+            texts = [None if gone else _text(cell) for cell, gone in zip(cells, missing, strict=True)]
             arrays[name] = pa.array(texts, pa.string())
         else:
             arrays[name] = pa.Array.from_pandas(cells)
     pq.write_table(pa.table(arrays), path)
+
+
+def _text(cell: Any) -> str:
+    """Write a cell as text; several values are a set, whatever holds them."""
+    if hasattr(cell, "tolist"):
+        cell = cell.tolist()
+    if isinstance(cell, list | tuple | set | frozenset):
+        return "{" + ", ".join(sorted(repr(str(value)) for value in cell)) + "}"
+    return str(cell)
 
 
 if __name__ == "__main__":

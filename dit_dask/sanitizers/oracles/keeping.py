@@ -51,11 +51,11 @@ class Keeper:
             return
         self.close()
         self._process = subprocess.Popen(  # noqa: S603 - our own file  # nosec B603
-            [sys.executable, "-I", keeper.__file__],
+            [sys.executable, "-s", "-P", keeper.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=passed_on({}),
+            env=passed_on({"PYTHONHASHSEED": "0"}),  # or sets would have another order on every worker
             start_new_session=True,  # Ctrl-C is for the client; a keeper ends when its worker does
         )
         try:
@@ -83,9 +83,10 @@ class Keeper:
             raise GoneError from error
         deadline = time.monotonic() + seconds
         while b"\n" not in self._rest:
-            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([process.stdout], [], [], min(max(0.0, left), keeper.NAPS))
             more = os.read(process.stdout.fileno(), 1 << 16) if ready else b""
-            if not more:
+            if not more and (ready or left <= 0):
                 raise GoneError
             self._rest += more
         line, _, self._rest = self._rest.partition(b"\n")

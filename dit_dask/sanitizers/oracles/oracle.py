@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from dit_dask.sanitizers.claims import Claim
     from dit_dask.schema import Schema
     from dit_dask.table import Table
+
+
+ASKING = threading.Lock()  # a worker may have several threads; a keeper answers one at a time
 
 
 class Caller(Protocol):
@@ -66,6 +70,10 @@ class Oracle:
 
     def ask(self, table: "Table", rng: np.random.Generator, *, anew: bool = False) -> Foreign:
         """Return what is known of this very table, unless it must be asked for anew; else ask, and again if a call fails."""
+        with ASKING:
+            return self._asked(table, rng, anew)
+
+    def _asked(self, table: "Table", rng: np.random.Generator, anew: bool) -> Foreign:
         ids = table.ids
         if ids is None:
             raise InputError(f"{self.where}: a sanitizer that sees rows needs a table of rows")
@@ -93,6 +101,12 @@ class Oracle:
     def _recalled(self, name: str) -> Foreign | None:
         content = None if self.cache is None else self.cache.read(name)
         return None if content is None else unpack(content, self.schema)
+
+    def remembers(self, table: "Table", rng: np.random.Generator) -> bool:
+        """Whether the answer about this very table would come from the cache."""
+        if self.cache is None or table.ids is None:
+            return False
+        return self._recalled(f"{self._key(table.ids, int(rng.integers(2**31)))}.npz") is not None
 
     def ready(self) -> "tuple[Oracle, Mapping[str, str]]":
         """Check that calls can succeed; an oracle whose code is known remembers nothing of another version of it."""
@@ -145,6 +159,7 @@ class Oracle:
 
     def _key(self, ids: "NDArray[np.int64]", seed: int) -> str:
         """Identify a question by the content of the table; where the oracle draws at random, also by its seed."""
-        content = hashlib.sha256(f"{self.identity} {self.schema.digest()} {seed}".encode())
+        kinds = self.frame.dtypes.astype(str).tolist()
+        content = hashlib.sha256(f"{self.identity} {self.schema.digest()} {kinds} {seed}".encode())
         content.update(self._rows[ids].tobytes())
         return content.hexdigest()[:40]
