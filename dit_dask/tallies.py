@@ -3,7 +3,7 @@
 Pairs travel as two independent 64-bit hashes of key and of value, so a shuffle moves numbers only and may spill to disk.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,27 +47,19 @@ def ask(frame: Any, target: str, keys: Sequence[str], missing: str | None, group
 
 def rate_of(frame: Any, question: Question, estimator: str = "plug-in") -> Rate:
     """Return the rate of a Dask frame, from tallies alone."""
-    import dask
-
     blocks = _blocks(frame, question)
-    cells, values, gone = dask.compute(_tallied(blocks), _tallied(_by_value(blocks)), _gone(frame, question))
+    jobs = [Job(blocks, {tallies_of: TALLY}), Job(_by_value(blocks), {tallies_of: TALLY})]
+    (cells,), (values,), gone = computed(jobs, [_gone(frame, question)])
     _check(question, values, gone)
     return _rate(cells, values, estimator)
 
 
 def by_key(frame: Any, question: Question) -> tuple[list[tuple[Any, ...]], Profile]:
     """Return the labels of each key, and the profile over keys; one row a key must fit into memory."""
-    import dask
-
     blocks = _blocks(frame, question)
-    tables = (
-        _tallied(blocks),
-        _tallied(_by_value(blocks)),
-        _gone(frame, question),
-        _merged(blocks).map_partitions(left_of, meta=_empty(LEFT)),
-        frame.map_partitions(labels_of, question, meta=_empty(LABEL)),
-    )
-    cells, values, gone, left, labels = dask.compute(*tables)
+    jobs = [Job(blocks, {tallies_of: TALLY, left_of: LEFT}), Job(_by_value(blocks), {tallies_of: TALLY})]
+    shown = frame.map_partitions(labels_of, question, meta=_empty(LABEL))
+    (cells, left), (values,), gone, labels = computed(jobs, [_gone(frame, question), shown])
     _check(question, values, gone)
     joined = left.merge(labels.drop_duplicates(["key1", "key2"]), on=["key1", "key2"], how="left", validate="one_to_one")
     profile = Profile(_rate(cells, values), joined["count"].to_numpy(float), joined["left"].to_numpy(float))
@@ -76,9 +68,7 @@ def by_key(frame: Any, question: Question) -> tuple[list[tuple[Any, ...]], Profi
 
 def joint_of(frame: Any, question: Question) -> Joint:
     """Return the joint counts themselves, which must fit into memory: a bootstrap draws from them again and again."""
-    import dask
-
-    cells, gone = dask.compute(_merged(_blocks(frame, question)), _gone(frame, question))
+    (cells,), gone = computed([Job(_blocks(frame, question), {added: CELL})], [_gone(frame, question)])
     _check(question, cells, gone)
     key, value = (cells.groupby([f"{name}1", f"{name}2"]).ngroup().to_numpy() for name in ("key", "value"))
     return Joint.of(key, value, cells["count"].to_numpy())
@@ -89,22 +79,85 @@ def _blocks(frame: Any, question: Question) -> Any:
 
 
 def _by_value(blocks: Any) -> Any:
-    """The values alone, as if they were keys; they shuffle by themselves."""
+    """The values alone, as if they were keys; they are brought together by themselves."""
     return blocks.map_partitions(values_of, meta=_empty(CELL))
 
 
-def _merged(blocks: Any) -> Any:
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Blocks of pairs, and what is to be found in parts that have all pairs of their keys, with the shape of each."""
+
+    blocks: Any
+    finish: Mapping[Callable[["pd.DataFrame"], "pd.DataFrame"], Mapping[str, str]]
+
+
+def computed(jobs: Sequence[Job], others: Sequence[Any]) -> list[Any]:
+    """Compute jobs, and other collections beside them: by a shuffle between workers, or through files of this machine."""
+    import tempfile
+
+    import dask
+    from dask.utils import get_default_shuffle_method
+
+    if get_default_shuffle_method() == "p2p":  # there is a cluster, whose workers watch their memory
+        return list(dask.compute(*(_shuffled(job) for job in jobs), *others))
+    with tempfile.TemporaryDirectory(prefix="dit-", dir=dask.config.get("temporary-directory", None)) as folder:
+        names = [f"{folder}/{place}" for place in range(len(jobs))]
+        spilled = [
+            job.blocks.map_partitions(spill, name, job.blocks.npartitions, meta=_empty(TALLY))
+            for job, name in zip(jobs, names, strict=True)
+        ]
+        found = dask.compute(*spilled, *others)
+        return [*(_finished(job, name) for job, name in zip(jobs, names, strict=True)), *found[len(jobs) :]]
+
+
+def _shuffled(job: Job) -> list[Any]:
     """Add up a few neighbouring blocks, then bring equal keys together, in as many parts as blocks, and add again."""
-    count = blocks.npartitions
+    blocks, count = job.blocks, job.blocks.npartitions
     if count > 1:
         blocks = blocks.repartition(npartitions=-(-count // FAN_IN)).map_partitions(added, meta=_empty(CELL))
     if blocks.npartitions > 1:
         blocks = blocks.shuffle("key1", npartitions=count).map_partitions(added, meta=_empty(CELL))
-    return blocks
+    return [blocks.map_partitions(finish, meta=_empty(shape)) for finish, shape in job.finish.items()]
 
 
-def _tallied(blocks: Any) -> Any:
-    return _merged(blocks).map_partitions(tallies_of, meta=_empty(TALLY))
+def _finished(job: Job, folder: str) -> list["pd.DataFrame"]:
+    """Read back one part after the other, as many at once as there are threads."""
+    import dask
+    import pandas as pd
+
+    part = dask.delayed(finish_part)
+    parts = dask.compute(*(part(folder, place, list(job.finish)) for place in range(job.blocks.npartitions)))
+    return [pd.concat(pieces, ignore_index=True) for pieces in zip(*parts, strict=True)]
+
+
+def spill(cells: "pd.DataFrame", folder: str, parts: int) -> "pd.DataFrame":
+    """In a block: write its pairs to a file, those of a part side by side, and where each part begins."""
+    from pathlib import Path
+    from uuid import uuid4
+
+    Path(folder).mkdir(exist_ok=True)
+    part = (cells["key1"].to_numpy() % np.uint64(parts)).astype(np.int64)
+    order = np.argsort(part, kind="stable")
+    matrix = np.column_stack([cells[name].to_numpy().view(np.uint64) for name in CELL])[order]
+    starts = np.searchsorted(part[order], np.arange(parts + 1))
+    name = uuid4().hex
+    np.save(f"{folder}/{name}.npy", matrix)
+    np.save(f"{folder}/{name}.starts.npy", starts)
+    return _empty(TALLY)
+
+
+def finish_part(folder: str, part: int, finish: Sequence[Callable[["pd.DataFrame"], "pd.DataFrame"]]) -> list["pd.DataFrame"]:
+    """Bring the pairs of a part together from all files, and find what is asked for."""
+    from pathlib import Path
+
+    pieces = []
+    for path in sorted(Path(folder).glob("*.starts.npy")):
+        start, stop = np.load(path)[part : part + 2]
+        pieces.append(np.load(str(path).replace(".starts", ""), mmap_mode="r")[start:stop])
+    matrix = np.concatenate(pieces)
+    *hashes, count = (np.ascontiguousarray(matrix[:, place]) for place in range(len(CELL)))
+    cells = added(_frame(CELL, *hashes, count.view(np.int64)))
+    return [function(cells) for function in finish]
 
 
 def _gone(frame: Any, question: Question) -> Any:
