@@ -14,7 +14,9 @@ TESTS = [{"sanitizer": {"name": "mondrian", "k": [2, 8]}}]
 
 def test_public_names_are_exactly_those_promised() -> None:
     rates = [f"discrimination_{name}" for name in ("by_value", "interval", "rate")]
-    assert sorted(dit.__all__) == ["DitError", "InputError", "Result", "RunError", "__version__", "audit", *rates]
+    synthetic = ["Accuracy", "Closeness", "accuracy", "closeness", "flatten_events"]
+    names = ["DitError", "InputError", "Result", "RunError", "__version__", "audit", *rates, *synthetic]
+    assert sorted(dit.__all__) == sorted(names)
     assert all(getattr(dit, name) is not None for name in dit.__all__)
     with pytest.raises(AttributeError, match="no attribute 'audti'"):
         dit.audti  # noqa: B018
