@@ -166,7 +166,7 @@ BAD_CONFIGS = {
     "no data file": ("source: people.csv", "source: nobody.csv", "no file at nobody.csv"),
     "no such protocol": ("source: people.csv", 'source: "ftpx://host/people.csv"', "ftpx"),
     "wrong gate": ("seed: 3", "gates: [delta]", "gates[0] must be NAME OP NUMBER"),
-    "unwritable output": ("seed: 3", "output: /proc/nowhere/", "output: cannot write /proc/nowhere/"),
+    "unwritable output": ("seed: 3", "output: /proc/nowhere/", "output: cannot write to /proc/nowhere"),
     "memory output": ("seed: 3", 'output: "memory://x"', "memory:// ends with the process"),
     "infinite parameter": (
         "adversary: conditional-frequency",
