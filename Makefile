@@ -30,7 +30,7 @@ demo: setup
 	$(BIN)/dit demo
 
 test: setup third-party
-	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile --cov --cov-report=term:skip-covered
 
 test-slow: setup third-party
 	$(BIN)/python -m pytest -m slow

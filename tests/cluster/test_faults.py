@@ -340,7 +340,7 @@ def test_the_network_between_two_hosts_is_cut_for_some_seconds(
 def test_a_run_without_progress_ends_names_its_tasks_and_can_be_resumed(
     config: Path, undisturbed: Path, tmp_path: Path, tell: Tell
 ) -> None:
-    options = ("--out", tmp_path, "--set", "cluster.stall_minutes=0.05")
+    options = ("--out", tmp_path, "--set", "cluster.stall_minutes=0.25")
     with ended(started("run", config, *options)) as process:
         until(lambda: parts(tmp_path), process)
         for worker in workers_of(process.pid):
