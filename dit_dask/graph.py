@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 RETRIES = 2
 ATTEMPTS = 6
 LONGEST_PAUSE = 15
-RESTART_SECONDS = 60
+RESTART_SECONDS, LOOK_SECONDS = 60, 10
 FAN_IN = 8
 WARM_RECORDS = 32
 TICK_SECONDS, WAIT_SECONDS = 0.1, 5.0
@@ -103,9 +103,8 @@ def execute(
         while vain < ATTEMPTS:
             before = sum(ledger.done for ledger in ledgers)
             try:
-                client.wait_for_workers(1, timeout=RESTART_SECONDS)
-                shared = client.scatter(study, broadcast=True, hash=False)
-                session = Session(client, shared, folder, ledgers, watchdog, uuid4().hex[:8])
+                gathered(client)
+                session = Session(client, _sent(client, study), folder, ledgers, watchdog, uuid4().hex[:8])
                 session.work(watcher, checkpoint)
                 checkpoint.settle()
                 return session.reduce()
@@ -122,6 +121,28 @@ def execute(
         f"the cluster lost its workers {ATTEMPTS} times in a row, last during {during} (out of memory?); "
         "the same command resumes what is left"
     )
+
+
+def gathered(client: "Client") -> None:
+    """Wait for a worker; a local cluster replaces one whose very start was cut short only when it is asked to."""
+    from distributed import LocalCluster
+
+    for _ in range(RESTART_SECONDS // LOOK_SECONDS):
+        if isinstance(client.cluster, LocalCluster):
+            client.cluster.scale(len(client.cluster.worker_spec))
+        with suppress(TimeoutError):
+            client.wait_for_workers(1, timeout=LOOK_SECONDS)
+            return
+    raise LostWorkError("waiting for workers")
+
+
+def _sent(client: "Client", study: Study) -> "Future":
+    """Send every worker the data; where one dies meanwhile, the scheduler fails in any of several ways."""
+    try:
+        return client.scatter(study, broadcast=True, hash=False)
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        raise LostWorkError(f"sending the data: {type(error).__name__}: {lines[0][:100]}") from error
 
 
 @dataclass(frozen=True, eq=False)

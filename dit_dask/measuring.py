@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from dit_dask.errors import RunError
-from dit_dask.graph import ATTEMPTS, RESTART_SECONDS, RETRIES, LostWorkError, result_of
+from dit_dask.graph import ATTEMPTS, RETRIES, LostWorkError, gathered, result_of
 from dit_dask.manifest import write_json
 from dit_dask.measurements import Agenda, Material, Measurement, Publisher
 from dit_dask.measures.closeness import Piece, Records
@@ -33,7 +33,7 @@ def take(client: "Client", agenda: Agenda, folder: Folder, watcher: Observer) ->
         if not missing:
             return [entry for entry in entries if entry is not None]
         try:
-            client.wait_for_workers(1, timeout=RESTART_SECONDS)
+            gathered(client)
             Tasks(client, agenda.material, folder).run(missing)
         except (LostWorkError, CancelledError, TimeoutError):
             watcher.note("the cluster lost its workers; sending them the measures again")

@@ -228,7 +228,7 @@ class Folder:
     def tidy(self) -> None:
         """Remove what crashed writers left half done."""
         fs, root = self._open()
-        with suppress(OSError):  # a courtesy: nothing half done can be taken for a file
+        with suppress(Exception):  # a courtesy: nothing half done can be taken for a file
             riding_out(lambda: objects(fs).tidy(root))
 
     def names(self, below: str) -> set[str]:

@@ -18,7 +18,8 @@ def main() -> int:
     """Return pytest's exit code; the table is written also where a test failed, and says so."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "faults.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "tests/cluster/test_faults.py", f"--junitxml={report}", *sys.argv[1:]]
+        command = [sys.executable, "-m", "pytest", "-q", "tests/cluster/test_faults.py", *sys.argv[1:]]
+        command += ["-o", "junit_family=xunit1", f"--junitxml={report}"]
         done = subprocess.run(command, cwd=ROOT, check=False)
         lines = ["| fault | what was seen | same bytes as the undisturbed run | seconds |", "|---|---|---|---|"]
         for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - what pytest just wrote
