@@ -337,6 +337,7 @@ def test_the_network_between_two_hosts_is_cut_for_some_seconds(
     tell("seen", f"cut for {away:.0f} s; the run went on")
 
 
+@pytest.mark.slow
 def test_a_run_without_progress_ends_names_its_tasks_and_can_be_resumed(
     config: Path, undisturbed: Path, tmp_path: Path, tell: Tell
 ) -> None:
