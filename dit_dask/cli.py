@@ -3,14 +3,14 @@
 import argparse
 import json
 import logging
-import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dit_dask.arguments import WRONG, parser
 from dit_dask.errors import DitError, InputError
 
 if TYPE_CHECKING:
@@ -18,24 +18,16 @@ if TYPE_CHECKING:
     from dit_dask.gates import Verdict
     from dit_dask.store import Folder
 
-OK, BREACHED, FAILED = 0, 1, 2
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong and where help is."""
-        self.exit(FAILED, f"{self.prog}: {message} (see {self.prog} -h)\n")
+OK, BREACHED, FAILED = 0, 1, WRONG
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     logging.basicConfig(format="dit: %(message)s", level=logging.INFO if options.debug else logging.WARNING)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        code: int = options.command(options)
+        code = COMMANDS[options.command](options)
     except DitError as error:
         return _failed(str(error), options.debug)
     except KeyboardInterrupt:
@@ -305,186 +297,18 @@ def _folder(url: str) -> "Folder":
     return Folder(Location(url.rstrip("/"), {}))
 
 
-class Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Print and leave."""
-        from importlib.metadata import version
-
-        _print(f"dit {version('dit_dask')}")
-        parser.exit(OK)
-
-
-def _parser() -> Parser:
-    parser = Parser(
-        prog="dit",
-        description="How much does any one person's record change what an adversary can infer about that person?",
-        epilog="examples:\n  dit demo\n  dit run configs/adult-k.yaml --set data.limit=1000\n"
-        "  dit gate runs/adult-k-0123456789ab --fail-on 'delta > 0.1'\n\n"
-        "exit codes: 0 done and every gate passed, 1 a gate is breached, 2 bad input or a failed run",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action=Version, nargs=0, help="print the version")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-
-    one = _command(commands, "demo", demo, "audit embedded data, offline", "dit demo --out /tmp/audits")
-    _running(one)
-    one = _command(
-        commands,
-        "run",
-        run,
-        "run or resume the audit of a config",
-        "dit run audit.yaml --workers 4 --set 'tests.0.sanitizer.k=[2,5]'",
-    )
-    one.add_argument("config", metavar="CONFIG", help="YAML file")
-    one.add_argument("--cluster", type=_cluster, metavar="WHERE", help="local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT")
-    one.add_argument("--fresh", action="store_true", help="start over instead of resuming")
-    _setting(one)
-    _running(one)
-    one = _command(
-        commands, "plan", plan, "tests, records, tasks, estimated time and memory; runs nothing", "dit plan audit.yaml"
-    )
-    one.add_argument("config", metavar="CONFIG", help="YAML file")
-    _setting(one)
-    one = _command(
-        commands,
-        "risk",
-        rank_columns,
-        "which columns identify people: the discrimination rate of each and of the best combinations",
-        "dit risk audit.yaml --size 3 --missing category",
-    )
-    one.add_argument("config", metavar="CONFIG", help="YAML file; it needs no schema and no tests yet")
-    one.add_argument("--target", metavar="COLUMN", help="refine this column instead of the person, that is the row")
-    one.add_argument(
-        "--without", action="append", default=[], metavar="COLUMN", help="leave a column out, such as a row number"
-    )
-    one.add_argument("--size", type=_count, default=3, metavar="M", help="columns in a combination, at most (default 3)")
-    one.add_argument("--top", type=_count, default=10, metavar="N", help="combinations shown of each size (default 10)")
-    one.add_argument(
-        "--missing", choices=("category", "drop"), help="missing cells are a value of their own, or drop their row"
-    )
-    one.add_argument("--out", metavar="URL", help="folder or fsspec URL under which risk.json and risk.svg go")
-    one.add_argument("--json", action="store_true", help="print the ranking as JSON, and nothing else, to stdout")
-    _setting(one)
-    one = _command(
-        commands, "report", rewrite_report, "(re)write report.html of a finished run", "dit report runs/adult-k-0123456789ab"
-    )
-    one.add_argument("run", metavar="RUN", help="run folder or URL")
-    one = _command(
-        commands,
-        "gate",
-        gate,
-        "hold a finished run against conditions",
-        "dit gate runs/adult-k-0123456789ab --fail-on 'share_over[0.01] > 0.05'",
-    )
-    one.add_argument("run", metavar="RUN", help="run folder or URL")
-    one.add_argument(
-        "--fail-on",
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help="breach if true for any test; without it the config's gates",
-    )
-    one = _command(
-        commands,
-        "leave-out",
-        leave_out,
-        "write the tables to sanitise where the sanitizer cannot be handed over",
-        "dit leave-out audit.yaml --to s3://private/inputs",
-    )
-    one.add_argument("config", metavar="CONFIG", help="YAML file")
-    one.add_argument("--to", required=True, metavar="URL", help="private folder or URL: the tables hold the data's own values")
-    one.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables (default parquet)")
-    one.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    _setting(one)
-    one = _command(
-        commands, "compare", compare, "two audits side by side", "dit compare runs/before-0123456789ab runs/after-ba9876543210"
-    )
-    one.add_argument("run", metavar="RUN", help="run folder or URL")
-    one.add_argument("other", metavar="RUN", help="the run to compare it with")
-    one = _command(
-        commands,
-        "history",
-        show_history,
-        "the trend of all runs of an output",
-        "dit history s3://audits/nightly --fail-on-rise",
-    )
-    one.add_argument("url", metavar="URL", help="the output folder or URL that the runs were written to")
-    one.add_argument("--name", metavar="NAME", help="only runs of this name")
-    one.add_argument("--json", action="store_true", help="print runs and rises as JSON")
-    one.add_argument("--fail-on-rise", action="store_true", help="exit with 1 if any delta rose beyond the noise")
-    one = _command(commands, "data", data, "where a known dataset is, fetching it if it can", "dit data adult")
-    one.add_argument("name", metavar="NAME", help="adult or internet-usage")
-    _deploying(commands)
-    return parser
-
-
-def _deploying(commands: Any) -> None:
-    one = _command(
-        commands,
-        "deploy",
-        deploy,
-        "print Kubernetes manifests for a one-off or a scheduled audit",
-        "dit deploy audit.yaml --schedule '0 3 * * *' --image registry.example.org/dit:0.1.0 | kubectl apply -f -",
-    )
-    one.add_argument("config", metavar="CONFIG", help="YAML file; its data and output must be URLs")
-    one.add_argument("--image", help="image of all pods; the config's cluster.kubernetes.image by default")
-    one.add_argument("--schedule", metavar="CRON", help="five fields such as '0 3 * * *'; without it the audit runs once")
-    one.add_argument("--time-zone", metavar="ZONE", help="of the schedule, such as Europe/Paris; the cluster's by default")
-    one.add_argument("--namespace", help="the config's cluster.kubernetes.namespace, or default")
-    one.add_argument("--name", help="name of the Kubernetes objects; made of the config's name by default")
-    one.add_argument("--secret", help="Secret whose keys are the ${NAME}s of storage_options")
-    _setting(one)
-    one = _command(
-        commands,
-        "certificates",
-        certificates,
-        "make certificates for trying out a cluster with mutual TLS",
-        "dit certificates --to certificates",
-    )
-    one.add_argument("--to", required=True, metavar="FOLDER", help="a folder that does not exist yet")
-    one.add_argument("--days", type=_count, default=30, metavar="N", help="how long they are valid; 30 by default")
-    # not listed: what a deployed audit's own pod runs
-    one = commands.add_parser("launch", description="Create the DaskJob of a deployed audit, follow it, and end as it ends.")
-    one.add_argument("job", metavar="JOB", help="YAML file that `dit deploy` wrote")
-    one.add_argument("--owner", metavar="NAME/UID", help="the Kubernetes Job that this is a pod of")
-    one.set_defaults(command=launch, debug=False)
-
-
-def _command(commands: Any, name: str, function: Any, about: str, example: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=about,
-        description=about[0].upper() + about[1:] + ".",
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--debug", action="store_true", help="show Dask's logs, and a trace on failure")
-    parser.set_defaults(command=function)
-    return parser
-
-
-def _running(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="URL", help="folder or fsspec URL under which the run folder is made")
-    parser.add_argument("--workers", type=_count, metavar="N", help="workers; the machine's cores by default")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else, to stdout")
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
-
-
-def _setting(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one config key, such as data.limit=1000"
-    )
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer >= 1; got {text!r}")
-    return int(text)
-
-
-def _cluster(text: str) -> str:
-    if text not in ("local", "kubernetes") and not re.fullmatch(r"(tcp|tls)://[^/\s]+:[0-9]+", text):
-        raise argparse.ArgumentTypeError(f"must be local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT; got {text!r}")
-    return text
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "demo": demo,
+    "run": run,
+    "plan": plan,
+    "risk": rank_columns,
+    "report": rewrite_report,
+    "gate": gate,
+    "leave-out": leave_out,
+    "compare": compare,
+    "history": show_history,
+    "data": data,
+    "deploy": deploy,
+    "certificates": certificates,
+    "launch": launch,
+}
