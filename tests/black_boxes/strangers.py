@@ -129,6 +129,11 @@ def holes(frame: pd.DataFrame) -> pd.DataFrame:
     return decades(frame).assign(age=np.nan)
 
 
+def stars(frame: pd.DataFrame) -> pd.DataFrame:
+    """Suppress a column in words."""
+    return decades(frame).assign(age="*")
+
+
 def unreadable(frame: pd.DataFrame) -> pd.DataFrame:
     """Return values in a form of its own."""
     return decades(frame).assign(age="about thirty-ish")

@@ -143,9 +143,11 @@ def test_more_rows_than_were_given_are_taken_as_they_are():
     assert ask(stranger("doubles"), records=FEW).tests[0]["oracle"]["rows"] == 120
 
 
-def test_a_column_of_nulls_says_nothing_about_anyone():
-    distances = ask(stranger("holes"), records=FEW).distances()
-    assert len(distances) == len(FEW)
+def test_a_column_of_nulls_is_a_suppressed_column():
+    plain = ask(stranger("decades"), records=FEW).distances()
+    hidden = ask(stranger("holes"), records=FEW).distances()
+    assert not plain.equals(hidden)
+    pd.testing.assert_frame_equal(hidden, ask(stranger("stars"), records=FEW).distances(), check_exact=True)
 
 
 def test_a_stated_claim_is_checked():

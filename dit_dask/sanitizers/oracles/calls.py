@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,6 @@ class Hosted:
 
     timeout: float
     show_stderr: bool
-    keeper: Keeper = field(init=False, repr=False)
 
     def _call(self, folder: str, request: Mapping[str, Any]) -> None:
         """Have the keeper run a call, or say how it failed."""
