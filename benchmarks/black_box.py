@@ -6,14 +6,17 @@ One process, no cluster. The black box publishes Mondrian classes as text, so th
 engine and only the order of work differs. Real rows are used where DIT_DATA leads to them.
 """
 
+from __future__ import annotations
+
 import sys
 import time
 
 import numpy as np
 
-from dit_dask import config, run
+from dit_dask import run
+from dit_dask.config import document as config
 from dit_dask.engines import ENGINES
-from dit_dask.engines.foresight import foreseen
+from dit_dask.engines.priority import estimated_influence
 
 SCHEMA = {
     "quasi_identifiers": {
@@ -56,7 +59,7 @@ def main(rows: int) -> None:
             in_file = int(np.argsort(np.argsort(first))[worst].min()) + 1
             at_random = (table.distinct + 1) / (len(worst) + 1)
             began = time.perf_counter()
-            order = np.argsort(-foreseen(table, built.procedure.full(table), built.procedure), kind="stable")
+            order = np.argsort(-estimated_influence(table, built.procedure.full(table), built.procedure), kind="stable")
             spent = time.perf_counter() - began
             at_risk = int(np.argsort(order)[worst].min()) + 1
             counts = "".join(f"{number:>15,.0f}" for number in (table.distinct, in_file, at_random, at_risk))

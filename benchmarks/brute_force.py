@@ -3,6 +3,8 @@
 Ratios within one run; absolute times depend on the machine. Usage: python benchmarks/brute_force.py [records]
 """
 
+from __future__ import annotations
+
 import json
 import sys
 import tempfile
@@ -13,7 +15,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import dit_dask as dit
-from dit_dask import cluster, config, datasets, run, seeds
+from dit_dask import cluster, run, seeds
+from dit_dask.config import document as config
+from dit_dask.inputs import datasets
 
 SCHEMA = {
     "quasi_identifiers": {

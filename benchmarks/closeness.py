@@ -5,6 +5,8 @@ so that other work on the machine distorts them less; what two workers do is tim
 environment of its own, which is made in FOLDER if it is not there.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import subprocess
@@ -17,9 +19,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dit_dask import api, cluster, datasets
-from dit_dask.measures import space
-from dit_dask.measures.columns import align
+from dit_dask import api, cluster
+from dit_dask.inputs import datasets
+from dit_dask.measures.synthetic import space
+from dit_dask.measures.synthetic.columns import align
 
 ROOT = Path(__file__).parents[1]
 LEFT_OUT = ["split", "fnlwgt", "education-num"]

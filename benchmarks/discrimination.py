@@ -4,6 +4,8 @@ Every contender runs in a process of its own, whose memory is watched together w
 run; absolute times depend on the machine. Usage: python benchmarks/discrimination.py [rows]
 """
 
+from __future__ import annotations
+
 import json
 import math
 import subprocess

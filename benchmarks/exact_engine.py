@@ -5,6 +5,8 @@ Every large measurement runs in a process of its own, so that its peak memory is
 of one thread, so that other work on the machine distorts them less.
 """
 
+from __future__ import annotations
+
 import argparse
 import csv
 import json
@@ -33,11 +35,11 @@ from dit_dask.distances import SIMPLE  # noqa: E402
 from dit_dask.encoders.tf import TF  # noqa: E402
 from dit_dask.engines import brute_force, exact  # noqa: E402
 from dit_dask.engines.brute_force import Procedure  # noqa: E402
-from dit_dask.hierarchy import parse  # noqa: E402
 from dit_dask.sanitizers.claims import KAnonymity, LDiversity  # noqa: E402
 from dit_dask.sanitizers.mondrian import Mondrian  # noqa: E402
-from dit_dask.schema import Attribute, Schema, Secret  # noqa: E402
-from dit_dask.table import Table, collapse  # noqa: E402
+from dit_dask.values.hierarchy import parse  # noqa: E402
+from dit_dask.values.schema import Attribute, Schema, Secret  # noqa: E402
+from dit_dask.values.table import Table, collapse  # noqa: E402
 from tests.oracles import reference  # noqa: E402
 
 QI = ("age", "education", "marital-status", "hours-per-week", "native-country")

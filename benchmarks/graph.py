@@ -3,6 +3,8 @@
 The scheduler is a process of its own, so that its memory can be told. Usage: python benchmarks/graph.py [rows] [parts] [tests]
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
@@ -18,7 +20,8 @@ from distributed import Client
 from distributed.deploy.subprocess import SubprocessCluster
 
 import dit_dask as dit
-from dit_dask import datasets, plan
+from dit_dask.audit import plan
+from dit_dask.inputs import datasets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +73,7 @@ class Cost:
     memory: dict[str, float]
     parts: int
 
-    def row(self, what: str, base: "Cost | None" = None) -> str:
+    def row(self, what: str, base: Cost | None = None) -> str:
         """A line of the table; what each part adds is told against a run with few parts."""
         each = ""
         if base is not None:
@@ -89,7 +92,7 @@ class Cost:
 HEAD = "| what | seconds | CPU s | CPU ms of each further part | scheduler MB | client MB |\n|---|---|---|---|---|---|"
 
 
-def measured(people: "pd.DataFrame", tests: list[dict[str, Any]]) -> Cost:
+def measured(people: pd.DataFrame, tests: list[dict[str, Any]]) -> Cost:
     """Run an audit on two workers and a scheduler of its own process."""
     with (
         SubprocessCluster(n_workers=2, worker_kwargs={"nthreads": 1}) as running,
@@ -119,7 +122,7 @@ def measured(people: "pd.DataFrame", tests: list[dict[str, Any]]) -> Cost:
         return Cost(wall, cpu, {"scheduler": scheduler.megabytes, "client": here.megabytes}, parts)
 
 
-def in_parts(people: "pd.DataFrame", parts: int) -> Cost:
+def in_parts(people: pd.DataFrame, parts: int) -> Cost:
     """Audit one test cut into so many parts."""
     cut = plan.cut
     plan.cut = lambda first, _: cut(first, first.sum() / parts)

@@ -4,15 +4,18 @@ CPU seconds of one core, so that a busy machine shows less; ratios within one ru
 and extrapolated to all. Usage: python benchmarks/laplace.py [rows of the loop]
 """
 
+from __future__ import annotations
+
 import sys
 import time
 
 import numpy as np
 
-from dit_dask import config, datasets
+from dit_dask.config import document as config
 from dit_dask.engines.noisy_counts import Counted, Patterns, Sampling, binned, count, exact, simulate
+from dit_dask.inputs import datasets
+from dit_dask.inputs.load import load
 from dit_dask.kernels.mechanisms import Laplace
-from dit_dask.load import load
 
 SAMPLES = 25_000
 SCHEMA = {

@@ -4,16 +4,18 @@
 >>> result = dit.audit(frame, schema={...}, tests=[{"sanitizer": {"name": "mondrian", "k": 5}}])  # doctest: +SKIP
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dit_dask.api import Result, audit, closeness
     from dit_dask.errors import DitError, InputError, RunError
-    from dit_dask.measures.accuracy import Accuracy, accuracy
-    from dit_dask.measures.closeness import Closeness
-    from dit_dask.measures.events import flatten_events
-    from dit_dask.rates import discrimination_by_value, discrimination_interval, discrimination_rate
+    from dit_dask.execution.rates import discrimination_by_value, discrimination_interval, discrimination_rate
+    from dit_dask.measures.synthetic.accuracy import Accuracy, accuracy
+    from dit_dask.measures.synthetic.closeness import Closeness
+    from dit_dask.measures.synthetic.events import flatten_events
 
 __all__ = [
     "Accuracy",
@@ -35,10 +37,10 @@ __all__ = [
 _NAMES = {
     "api": ("Result", "audit", "closeness"),
     "errors": ("DitError", "InputError", "RunError"),
-    "measures.accuracy": ("Accuracy", "accuracy"),
-    "measures.closeness": ("Closeness",),
-    "measures.events": ("flatten_events",),
-    "rates": ("discrimination_by_value", "discrimination_interval", "discrimination_rate"),
+    "measures.synthetic.accuracy": ("Accuracy", "accuracy"),
+    "measures.synthetic.closeness": ("Closeness",),
+    "measures.synthetic.events": ("flatten_events",),
+    "execution.rates": ("discrimination_by_value", "discrimination_interval", "discrimination_rate"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

@@ -1,4 +1,6 @@
-"""The Python face of an audit: frames or URLs in, tidy results out."""
+"""The Python face of an audit: frames or URLs in, remove_temporary results out."""
+
+from __future__ import annotations
 
 import io
 import tempfile
@@ -8,12 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import cluster, config, figure, measuring, progress, report, run
+from dit_dask import cluster, run
+from dit_dask.audit.gates import Verdict
+from dit_dask.config import document as config
 from dit_dask.errors import unknown
-from dit_dask.gates import Verdict
-from dit_dask.measures import closeness as closest
-from dit_dask.measures.closeness import Closeness
-from dit_dask.store import Folder
+from dit_dask.execution import measures as measuring
+from dit_dask.execution import progress
+from dit_dask.measures.synthetic import closeness as closest
+from dit_dask.measures.synthetic.closeness import Closeness
+from dit_dask.reporting import charts as figure
+from dit_dask.reporting import html as report
+from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +50,7 @@ class Result:
         return all(verdict.passed for verdict in self.verdicts)
 
     @property
-    def summary(self) -> "pd.DataFrame":
+    def summary(self) -> pd.DataFrame:
         """One row a test; quantiles and shares are columns such as `quantiles[0.99]`."""
         import pandas as pd
 
@@ -58,7 +65,7 @@ class Result:
             rows.append(row)
         return pd.DataFrame(rows, columns=None if rows else ["test"]).set_index("test")
 
-    def distances(self, test: str | int = 0) -> "pd.DataFrame":
+    def distances(self, test: str | int = 0) -> pd.DataFrame:
         """The rows of one test, by id or position; a simulation also has unbiased and stderr."""
         import pandas as pd
         import pyarrow.parquet as pq
@@ -73,7 +80,7 @@ class Result:
         joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
         return joined
 
-    def measured(self, measure: str) -> "pd.DataFrame":
+    def measured(self, measure: str) -> pd.DataFrame:
         """What a measure says of each record, by its id: `record` and the measure's columns, to be joined with `distances`."""
         import pyarrow.parquet as pq
 
@@ -90,12 +97,12 @@ class Result:
 
 
 def audit(
-    data: "pd.DataFrame | str",
+    data: pd.DataFrame | str,
     *,
     schema: Mapping[str, Any],
     tests: Sequence[Mapping[str, Any]] = (),
     measures: Sequence[Mapping[str, Any]] = (),
-    client: "Client | None" = None,
+    client: Client | None = None,
     name: str = "audit",
     missing: Sequence[str] | Mapping[str, Sequence[str]] = (),
     gates: Sequence[str] = (),
@@ -129,23 +136,23 @@ def audit(
     checked = config.check(document, folder=str(Path.cwd()))
     prepared = run.prepare(checked, None if isinstance(data, str) else data)
     workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    crew = run.Crew(cluster.in_process if client is None else lambda: nullcontext(client), workers)
-    finished = run.run(prepared, crew, progress.observer(quiet=quiet))
+    crew = run.Workers(cluster.in_process if client is None else lambda: nullcontext(client), workers)
+    finished = run.run(prepared, crew, progress.choose_progress(quiet=quiet))
     secrets = prepared.rows.table.schema.sensitive.levels
     return Result(finished.folder, finished.summary, finished.measures, finished.verdicts, secrets)
 
 
 def closeness(
-    training: "pd.DataFrame",
-    synthetic: "pd.DataFrame",
-    holdout: "pd.DataFrame",
+    training: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    holdout: pd.DataFrame,
     distance: str = "buckets",
     *,
     bins: int = 10,
     columns: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
     level: float = closest.LEVEL,
-    client: "Client | None" = None,
+    client: Client | None = None,
 ) -> Closeness:
     """Compare the distances synthetic → training with holdout → training.
 

@@ -4,60 +4,62 @@ Each takes p, q of shape (m, n), beliefs with and without the record, and return
 A divergence may be infinite; it is never NaN.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dit_dask.config.constraints import Field, Record, Text
+from dit_dask.config.registry import Context, Kind, Registry
 from dit_dask.errors import InputError
-from dit_dask.registry import Context, Kind, Registry
-from dit_dask.spec import Field, Record, Text
+from dit_dask.values.arrays import Floats
 
-Beliefs = NDArray[np.float64]
+Beliefs = Floats
 
 
 class Distance(Protocol):
     """How far apart two predictions are."""
 
-    def __call__(self, p: Beliefs, q: Beliefs) -> NDArray[np.float64]:
+    def __call__(self, p: Beliefs, q: Beliefs) -> Floats:
         """Return (m,) distances of rows."""
         ...
 
 
-def scaled_sum(p: Beliefs, q: Beliefs, scale: float) -> NDArray[np.float64]:
+def scaled_sum(p: Beliefs, q: Beliefs, scale: float) -> Floats:
     """Return scale · Σ|p − q|: 1 is v2's emd, ½ total variation, ¼ the formula printed in v1."""
-    total: NDArray[np.float64] = scale * np.abs(p - q).sum(axis=1)
+    total: Floats = scale * np.abs(p - q).sum(axis=1)
     return total
 
 
-def kl(p: Beliefs, q: Beliefs) -> NDArray[np.float64]:
+def kl(p: Beliefs, q: Beliefs) -> Floats:
     """Return Σ p ln(p / q): 0 ln 0 is 0, and mass that q denies is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(p > 0, p * np.log(p / q), 0.0)
-    total: NDArray[np.float64] = np.maximum(terms.sum(axis=1), 0.0)
+    total: Floats = np.maximum(terms.sum(axis=1), 0.0)
     return total
 
 
-def js(p: Beliefs, q: Beliefs) -> NDArray[np.float64]:
+def js(p: Beliefs, q: Beliefs) -> Floats:
     """Return the Jensen–Shannon divergence in nats, 0 to ln 2."""
     middle = (p + q) / 2
     return (kl(p, middle) + kl(q, middle)) / 2
 
 
-def hellinger(p: Beliefs, q: Beliefs) -> NDArray[np.float64]:
+def hellinger(p: Beliefs, q: Beliefs) -> Floats:
     """Return the Hellinger distance, 0 to 1."""
-    distance: NDArray[np.float64] = np.sqrt(((np.sqrt(p) - np.sqrt(q)) ** 2).sum(axis=1) / 2)
+    distance: Floats = np.sqrt(((np.sqrt(p) - np.sqrt(q)) ** 2).sum(axis=1) / 2)
     return distance
 
 
-def max_ratio(p: Beliefs, q: Beliefs) -> NDArray[np.float64]:
+def max_ratio(p: Beliefs, q: Beliefs) -> Floats:
     """Return max |ln(p / q)|, the divergence of differential privacy; 0 / 0 is skipped."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.abs(np.log(p) - np.log(q))
-    worst: NDArray[np.float64] = np.where((p == 0) & (q == 0), 0.0, ratios).max(axis=1)
+    worst: Floats = np.where((p == 0) & (q == 0), 0.0, ratios).max(axis=1)
     return worst
 
 
@@ -65,9 +67,9 @@ def max_ratio(p: Beliefs, q: Beliefs) -> NDArray[np.float64]:
 class Wasserstein:
     """1-Wasserstein over a ground distance cost[n, n] between the values of the secret."""
 
-    cost: NDArray[np.float64]
+    cost: Floats
 
-    def __call__(self, p: Beliefs, q: Beliefs) -> NDArray[np.float64]:
+    def __call__(self, p: Beliefs, q: Beliefs) -> Floats:
         """Solve one small transport problem a row."""
         import ot
 
@@ -76,18 +78,18 @@ class Wasserstein:
         return np.array([0.0 if np.array_equal(a, b) else float(ot.emd2(a, b, self.cost)) for a, b in pairs])
 
 
-def _ordered(context: Context, where: str) -> NDArray[np.float64]:
+def _ordered(context: Context, where: str) -> Floats:
     """|x − y| of the values where all are numbers, of their positions otherwise."""
     del where
     try:
         places = np.array([float(level) for level in context.schema.sensitive.levels])
     except ValueError:
         places = np.arange(float(len(context.schema.sensitive.levels)))
-    gaps: NDArray[np.float64] = np.abs(places[:, None] - places)
+    gaps: Floats = np.abs(places[:, None] - places)
     return gaps
 
 
-def _hierarchy(context: Context, where: str) -> NDArray[np.float64]:
+def _hierarchy(context: Context, where: str) -> Floats:
     secret = context.schema.sensitive
     if secret.hierarchy is None:
         raise InputError(f"{where}: hierarchy needs schema.sensitive.hierarchy, which is not set")
@@ -95,7 +97,7 @@ def _hierarchy(context: Context, where: str) -> NDArray[np.float64]:
     return secret.hierarchy.path_lengths()[np.ix_(place, place)]
 
 
-def _matrix(context: Context, where: str, path: str) -> NDArray[np.float64]:
+def _matrix(context: Context, where: str, path: str) -> Floats:
     """Read a CSV matrix whose first line and first column name the values."""
     import csv
 
@@ -149,7 +151,9 @@ DISTANCES: Registry[Distance] = Registry(
     {name: _plain(distance) for name, distance in SIMPLE.items()}
     | {
         "wasserstein": Kind(
-            Record({"ground": Field(Text(), sweep=True, about="hierarchy, ordered, or a CSV file with a labelled matrix")}),
+            Record(
+                {"ground": Field(Text(), sweep=True, description="hierarchy, ordered, or a CSV file with a labelled matrix")}
+            ),
             _wasserstein,
         )
     },

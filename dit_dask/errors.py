@@ -1,5 +1,7 @@
 """The failures a user can cause or mend; their text is the one line that the command prints."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 
@@ -15,7 +17,7 @@ class RunError(DitError):
     """Work that started and could not be finished."""
 
 
-class OracleError(DitError):
+class ExternalSanitizerError(DitError):
     """Someone else's sanitizer did not return a table that can be used; the record may be skipped if that was allowed."""
 
     def __init__(self, text: str, *, skip: bool = False) -> None:

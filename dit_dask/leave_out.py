@@ -1,5 +1,7 @@
 """Writes the tables that the owner of a sanitizer must sanitise when the sanitizer itself cannot be handed over."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Iterator
@@ -8,18 +10,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dit_dask.black_boxes import rows_to_test
-from dit_dask.config import Config
+from dit_dask.audit.build import build_tests, columns_seen
+from dit_dask.config.document import Config
 from dit_dask.errors import InputError
-from dit_dask.load import load
-from dit_dask.sanitizers.oracles.calls import written
-from dit_dask.source import read_text
-from dit_dask.store import Folder
-from dit_dask.sweep import build_tests, columns_seen
+from dit_dask.execution.external import rows_to_test
+from dit_dask.inputs.load import load
+from dit_dask.inputs.source import read_text
+from dit_dask.sanitizers.external.calls import written
+from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
+
+    from dit_dask.values.arrays import Ints
 
 
 ABOUT = "leave-out.json"
@@ -29,8 +32,8 @@ ABOUT = "leave-out.json"
 class LeftOut:
     """The rows under audit as they were read, and the positions of those to leave out, one table each."""
 
-    frame: "pd.DataFrame"
-    records: "NDArray[np.int64]"
+    frame: pd.DataFrame
+    records: Ints
 
     def write(self, folder: Folder, kind: str) -> Iterator[int]:
         """Write `full` and one table without each record, yielding as they are done; a table that is there is left alone."""

@@ -1,5 +1,7 @@
 """Which attributes are the quasi-identifiers? The discrimination rate of every column and of the best combinations."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask.config import Config
+from dit_dask.config.document import Config
 from dit_dask.errors import InputError
-from dit_dask.load import load_columns
+from dit_dask.inputs.load import load_columns
 from dit_dask.measures.bars import bars
-from dit_dask.measures.joint import coded, mixed, rate_of, runs
-from dit_dask.measures.tally import Tally, rate
-from dit_dask.report import columns, number, share
+from dit_dask.measures.discrimination.contingency import coded, mixed, rate_of, runs
+from dit_dask.measures.discrimination.histogram import CountHistogram, rate
+from dit_dask.reporting.html import columns, number, share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +89,7 @@ def _object(risk: Risk) -> dict[str, Any]:
 class Search:
     """Coded columns, and what combinations of them give away about a target and about the sensitive attribute."""
 
-    def __init__(self, frame: "pd.DataFrame", target: str | None, sensitive: str | None, missing: str | None) -> None:
+    def __init__(self, frame: pd.DataFrame, target: str | None, sensitive: str | None, missing: str | None) -> None:
         if len(frame) < 2:
             raise InputError(f"risk needs at least 2 rows; got {len(frame)}")
         found, kept = coded({str(name): frame[name] for name in frame.columns}, missing)
@@ -111,8 +113,8 @@ class Search:
         over_sensitive = None if self._sensitive is None else rate_of(codes, self._sensitive.codes).value
         if self._target is not None:
             return Risk(tuple(keys), rate_of(codes, self._target.codes).value, len(sizes), alone, over_sensitive)
-        people = Tally(np.ones(1, np.int64), np.full(1, self.rows))  # every row is a value of its own
-        return Risk(tuple(keys), rate(people, Tally.of(sizes), people).value, len(sizes), alone, over_sensitive)
+        people = CountHistogram(np.ones(1, np.int64), np.full(1, self.rows))  # every row is a value of its own
+        return Risk(tuple(keys), rate(people, CountHistogram.of(sizes), people).value, len(sizes), alone, over_sensitive)
 
 
 def ranking(search: Search, size: int, top: int) -> Ranking:

@@ -1,5 +1,7 @@
 """The one place that knows the whole flow: load, plan, execute, write."""
 
+from __future__ import annotations
+
 import hashlib
 import io
 import time
@@ -11,24 +13,31 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import black_boxes, gates, graph, history, manifest, measuring, plan, report
-from dit_dask.config import Config, Location
+from dit_dask.audit import gates, manifest, plan
+from dit_dask.audit import index as history
+from dit_dask.audit.build import Test, build_tests, check_tests, columns_seen, given, run_digest, test_id
+from dit_dask.audit.gates import Gate, Verdict
+from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, check_measures, columns_of
+from dit_dask.audit.state import TestState
+from dit_dask.audit.statistics import plain, sampled
+from dit_dask.config.document import Config
 from dit_dask.engines import NoisyCounts
 from dit_dask.engines.noisy_counts import Simulated, delta_interval
 from dit_dask.engines.noisy_counts.procedure import distinct_patterns
 from dit_dask.engines.repeated import exceedance
 from dit_dask.errors import DitError, RunError
-from dit_dask.gates import Gate, Verdict
-from dit_dask.ledger import Ledger
-from dit_dask.load import load, load_with
-from dit_dask.measurements import Agenda, build_agenda, check_measures, columns_of
-from dit_dask.progress import Observer
-from dit_dask.source import check_source, read_text
-from dit_dask.store import Folder, redacted
-from dit_dask.summary import plain, sampled
-from dit_dask.sweep import Test, build_tests, check_tests, columns_seen, given, run_digest, test_id
-from dit_dask.table import Rows
-from dit_dask.watchdog import Watchdog
+from dit_dask.execution import external as black_boxes
+from dit_dask.execution import measures as measuring
+from dit_dask.execution import tests as graph
+from dit_dask.execution.progress import Progress
+from dit_dask.execution.stall import Watchdog
+from dit_dask.inputs.load import load, load_with
+from dit_dask.inputs.source import check_source, read_text
+from dit_dask.reporting import html as report
+from dit_dask.storage.folder import Folder
+from dit_dask.storage.location import Location
+from dit_dask.storage.redaction import redacted
+from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,29 +48,29 @@ CHECKPOINT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Crew:
+class Workers:
     """Who does the work: how to reach them, how many they are, the bytes each may use, if known, and their longest silence."""
 
-    connect: Callable[[], "AbstractContextManager[Client]"]
+    connect: Callable[[], AbstractContextManager[Client]]
     workers: int
     memory: int | None = None
     stall_seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedRun:
     """A config that has met its data: everything that can be known before work starts."""
 
     config: Config
     rows: Rows
     tests: Sequence[Test]
     gates: Sequence[Gate]
-    agenda: Agenda | None
+    measure_plan: MeasurePlan | None
     folder: Folder
 
 
 @dataclass(frozen=True, eq=False)
-class Finished:
+class RunResult:
     """A run that is complete, or that ended early because a gate was lost."""
 
     folder: Folder
@@ -76,7 +85,7 @@ class Finished:
         return all(verdict.passed for verdict in self.verdicts)
 
 
-def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
+def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
     """Check everything that needs no cluster: gates, parameters, table, files."""
     parsed = [gates.parse(text, f"gates[{place}]") for place, text in enumerate(config.gates)]
     check_tests(config)
@@ -91,9 +100,11 @@ def prepare(config: Config, frame: "pd.DataFrame | None" = None) -> Prepared:
 
     output = Folder(_absolute(config.output))
     tests, code = black_boxes.ready(build_tests(config, rows, read), config, output)
-    agenda = None if shown is None else build_agenda(config, rows, shown, tests, read)
-    name = f"{config.name}-{run_digest(config, rows, tests, files | code, None if agenda is None else agenda.digest)}"
-    return Prepared(config, rows, tests, parsed, agenda, output.child(name))
+    measure_plan = None if shown is None else build_measure_plan(config, rows, shown, tests, read)
+    name = (
+        f"{config.name}-{run_digest(config, rows, tests, files | code, None if measure_plan is None else measure_plan.digest)}"
+    )
+    return PreparedRun(config, rows, tests, parsed, measure_plan, output.child(name))
 
 
 def probe(config: Config) -> None:
@@ -113,71 +124,73 @@ def _absolute(location: Location) -> Location:
     return location if "://" in url else Location(str(Path(url).expanduser().absolute()), location.storage_options)
 
 
-def run(prepared: Prepared, crew: Crew, watcher: Observer, *, fresh: bool = False) -> Finished:
+def run(prepared: PreparedRun, crew: Workers, progress: Progress, *, fresh: bool = False) -> RunResult:
     """Do what is missing of a run and write its folder."""
     folder = prepared.folder
     if fresh:
         manifest.discard(folder)
         black_boxes.forget(prepared.tests)
-    folder.tidy()
-    document = _opened(prepared, watcher)
+    folder.remove_temporary()
+    document = _opened(prepared, progress)
     try:
-        return _completed(prepared, document, crew, watcher)
-    except BreachedError as error:
+        return _completed(prepared, document, crew, progress)
+    except GateFailedError as error:
         _mark_failed(folder, document, f"stopped early: {error}")
-        return Finished(folder, [], [], error.verdicts, stopped=True)
+        return RunResult(folder, [], [], error.verdicts, stopped=True)
     except BaseException as error:
         text = str(error) if isinstance(error, DitError) else type(error).__name__
         _mark_failed(folder, document, text)
         raise
 
 
-def _completed(prepared: Prepared, document: dict[str, Any], crew: Crew, watcher: Observer) -> Finished:
+def _completed(prepared: PreparedRun, document: dict[str, Any], crew: Workers, progress: Progress) -> RunResult:
     """Publish a run that is whole; else reach the crew and do what is missing."""
     folder = prepared.folder
-    ledgers = _restored(prepared, document, watcher) if document["plan"] else []
-    if _is_whole(prepared, document, ledgers):
-        watcher.note(f"nothing new: this data was audited at {document['timings']['finished']}")
+    states = _restored(prepared, document, progress) if document["plan"] else []
+    if _is_whole(prepared, document, states):
+        progress.note(f"nothing new: this data was audited at {document['timings']['finished']}")
         return _publish(prepared, document, manifest.complete(folder)[1], report.read_measures(folder))
     if document["status"] == "complete":
         manifest.write(folder, document | {"status": "running"})  # it lost something; from here on it is not complete
     clock = Clock()
     with crew.connect() as client:
         if client.dashboard_link:
-            watcher.note(f"{client.dashboard_link} shows the cluster at work")
+            progress.note(f"{client.dashboard_link} shows the cluster at work")
         clock.lap("cluster")
         _compiling = graph.warm_up(client)
-        prepared = _examined(prepared, document, client, crew, watcher)
-        if not ledgers or any(test.oracle is not None for test in prepared.tests):  # now it is known which rows stand for which
-            ledgers = _restored(prepared, document, watcher)
+        prepared = _examined(prepared, document, client, crew, progress)
+        if not states or any(test.oracle is not None for test in prepared.tests):  # now it is known which rows stand for which
+            states = _restored(prepared, document, progress)
         document["status"] = "running"
         document.pop("error", None)
         manifest.note(folder, document)
         clock.lap("plan")
         study = graph.Study(prepared.tests)
-        checkpoint, watchdog = Checkpoint(prepared, document, ledgers, watcher), Watchdog(crew.stall_seconds)
-        outcomes = graph.execute(client, study, folder, ledgers, watcher, checkpoint, watchdog) if ledgers else []
-        measures = [] if prepared.agenda is None else measuring.take(client, prepared.agenda, folder, watcher)
+        checkpoint, watchdog = Checkpoint(prepared, document, states, progress), Watchdog(crew.stall_seconds)
+        outcomes = graph.execute(client, study, folder, states, progress, checkpoint, watchdog) if states else []
+        measures = [] if prepared.measure_plan is None else measuring.take(client, prepared.measure_plan, folder, progress)
     clock.lap("work")
     theirs = manifest.read(folder)
-    if theirs and _is_whole(prepared, theirs, ledgers):  # someone ran the same audit at the same time and was first
+    if theirs and _is_whole(prepared, theirs, states):  # someone ran the same audit at the same time and was first
         return _publish(prepared, theirs, manifest.complete(folder)[1], measures)
-    for note in sorted(set().union(*(ledger.notes for ledger in ledgers))):
-        watcher.note(f"an adversary raised {note} while training")
-    summary = [_entry(ledger, outcome) for ledger, outcome in zip(ledgers, outcomes, strict=True)]
-    _write_distributions(folder, ledgers, outcomes)
+    for note in sorted(set().union(*(state.notes for state in states))):
+        progress.note(f"an adversary raised {note} while training")
+    summary = [_entry(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
+    _write_distributions(folder, states, outcomes)
     manifest.write_json(folder, "summary.json", summary)
     manifest.write_json(folder, "measures.json", measures)
-    document["parts"] = {ledger.test.id: _parts(ledger) for ledger in ledgers}
+    document["parts"] = {state.test.id: _parts(state) for state in states}
     document["timings"] |= {"finished": _now(), "seconds": clock.laps}
     return _publish(prepared, document, summary, measures)
 
 
-def _examined(prepared: Prepared, document: dict[str, Any], client: "Client", crew: Crew, watcher: Observer) -> Prepared:
+def _examined(
+    prepared: PreparedRun, document: dict[str, Any], client: Client, crew: Workers, progress: Progress
+) -> PreparedRun:
     """Examine the black boxes, unless an earlier session did; fix the plan; and settle which rows must be tested."""
     known = {name: kept["oracle"] for name, kept in document["plan"].items() if "oracle" in kept}
     hurry = prepared.config.stop_on_breach
-    tests, found = black_boxes.examine(prepared.tests, known, partial(graph.examined, client), watcher, hurry=hurry)
+    tests, found = black_boxes.examine(prepared.tests, known, partial(graph.examined, client), progress, hurry=hurry)
     if not document["plan"]:
         document["plan"] = manifest.agreed_plan(
             prepared.folder, lambda: plan.document(tests, plan.make(tests, crew.workers, found))
@@ -186,52 +199,54 @@ def _examined(prepared: Prepared, document: dict[str, Any], client: "Client", cr
     return replace(prepared, tests=tests)
 
 
-def _refuse_skipped(ledgers: Sequence[Ledger], watcher: Observer) -> None:
+def _refuse_skipped(states: Sequence[TestState], progress: Progress) -> None:
     """Records that could not be tested leave a run incomplete, unless so many were allowed."""
-    for ledger in ledgers:
-        oracle, skipped = ledger.test.oracle, ledger.skipped
+    for state in states:
+        oracle, skipped = state.test.oracle, state.skipped
         if oracle is None or not len(skipped):
             continue
         few = ", ".join(map(str, skipped[:10])) + (", …" if len(skipped) > 10 else "")
-        text = f"{ledger.test.id}: {len(skipped):,} of {len(ledger.test.audited):,} records were skipped ({few})"
-        watcher.note(text)
-        if len(skipped) > oracle.policy.allowed or len(skipped) == len(ledger.test.audited):
-            cause = next(iter(ledger.failures.values()))
+        text = f"{state.test.id}: {len(skipped):,} of {len(state.test.audited):,} records were skipped ({few})"
+        progress.note(text)
+        if len(skipped) > oracle.policy.allowed or len(skipped) == len(state.test.audited):
+            cause = next(iter(state.failures.values()))
             raise RunError(
                 f"{text}; the first because {cause}; allow_skipped lets the run complete, the same command tries again"
             )
 
 
-def _restored(prepared: Prepared, document: dict[str, Any], watcher: Observer) -> list[Ledger]:
+def _restored(prepared: PreparedRun, document: dict[str, Any], progress: Progress) -> list[TestState]:
     """Take over the parts and seconds of earlier sessions."""
     folder, spent = prepared.folder, document["timings"].get("engine_seconds", {})
-    ledgers = [Ledger(test, plan.restore(document["plan"][test.id])) for test in prepared.tests]
-    for ledger in ledgers:
-        ledger.restore(folder, folder.names(f"records/{ledger.test.id}"))
-        ledger.seconds = spent.get(ledger.test.id, 0.0)
-    kept = sum(len(ledger.written) for ledger in ledgers)
+    states = [TestState(test, plan.restore(document["plan"][test.id])) for test in prepared.tests]
+    for state in states:
+        state.restore(folder, folder.names(f"records/{state.test.id}"))
+        state.seconds = spent.get(state.test.id, 0.0)
+    kept = sum(len(state.written) for state in states)
     if kept:
-        watcher.note(f"resuming: {kept} of {sum(ledger.plan.parts for ledger in ledgers)} parts are there already")
-    return ledgers
+        progress.note(f"resuming: {kept} of {sum(state.plan.parts for state in states)} parts are there already")
+    return states
 
 
 class Checkpoint:
     """Keeps the engine seconds in the manifest, now and then, for a resumed run to add to; ends a run whose gates are lost."""
 
-    def __init__(self, prepared: Prepared, document: dict[str, Any], ledgers: Sequence[Ledger], watcher: Observer) -> None:
-        self._watcher = watcher
-        self._folder, self._document, self._ledgers = prepared.folder, document, ledgers
+    def __init__(
+        self, prepared: PreparedRun, document: dict[str, Any], states: Sequence[TestState], progress: Progress
+    ) -> None:
+        self._watcher = progress
+        self._folder, self._document, self._ledgers = prepared.folder, document, states
         self._gates = prepared.gates if prepared.config.stop_on_breach else ()
         self._last = time.monotonic()
 
     def __call__(self) -> None:
         """Note the seconds; write them if that was not done just now."""
-        if self._gates and any(ledger.done < ledger.plan.distinct for ledger in self._ledgers):
-            lost = gates.lost(self._gates, [ledger.at_least() for ledger in self._ledgers])
+        if self._gates and any(state.done < state.plan.distinct for state in self._ledgers):
+            lost = gates.lost(self._gates, [state.lower_bounds() for state in self._ledgers])
             if lost:
-                done = sum(ledger.done for ledger in self._ledgers)
-                raise BreachedError(lost, f"{lost[0].name} is lost after {done:,} records: {lost[0].reason} at least")
-        seconds = {ledger.test.id: round(ledger.seconds, 6) for ledger in self._ledgers}
+                done = sum(state.done for state in self._ledgers)
+                raise GateFailedError(lost, f"{lost[0].name} is lost after {done:,} records: {lost[0].reason} at least")
+        seconds = {state.test.id: round(state.seconds, 6) for state in self._ledgers}
         self._document["timings"]["engine_seconds"] = seconds
         if time.monotonic() - self._last > CHECKPOINT_SECONDS:
             manifest.note(self._folder, self._document)
@@ -242,7 +257,7 @@ class Checkpoint:
         _refuse_skipped(self._ledgers, self._watcher)
 
 
-class BreachedError(RunError):
+class GateFailedError(RunError):
     """A gate is lost whatever the rest of the records say."""
 
     def __init__(self, verdicts: list[Verdict], text: str) -> None:
@@ -268,17 +283,17 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
+def _opened(prepared: PreparedRun, progress: Progress) -> dict[str, Any]:
     """Return the manifest of a run that goes on, or of a new one; it has no plan yet."""
     versions, rows = manifest.versions(), prepared.rows
     earlier = manifest.read(prepared.folder)
     if earlier is not None and earlier["versions"]["dit_dask"] == versions["dit_dask"]:
         return earlier | {"config": _resolved(prepared)}
     if earlier is not None:
-        watcher.note("the folder holds a run of another version: starting over")
+        progress.note("the folder holds a run of another version: starting over")
         manifest.discard(prepared.folder)
     many = [f"{len(some)} {what}{'s' if len(some) > 1 else ''}" for what, some in _work(prepared).items() if some]
-    watcher.note(f"{rows.described()}; measuring {' and '.join(many)}")
+    progress.note(f"{rows.described()}; measuring {' and '.join(many)}")
     document = {
         "status": "running",
         "config": _resolved(prepared),
@@ -294,11 +309,11 @@ def _opened(prepared: Prepared, watcher: Observer) -> dict[str, Any]:
     return document
 
 
-def _work(prepared: Prepared) -> dict[str, Sequence[object]]:
-    return {"test": prepared.tests, "measure": [] if prepared.agenda is None else prepared.agenda.measurements}
+def _work(prepared: PreparedRun) -> dict[str, Sequence[object]]:
+    return {"test": prepared.tests, "measure": [] if prepared.measure_plan is None else prepared.measure_plan.measurements}
 
 
-def _resolved(prepared: Prepared) -> dict[str, Any]:
+def _resolved(prepared: PreparedRun) -> dict[str, Any]:
     """The config as it was understood, without secrets."""
     config = prepared.config
     document = {
@@ -324,21 +339,21 @@ def _full(test: Test) -> dict[str, Any]:
     return {**test.parameters, "sanitizer": {**test.parameters["sanitizer"], **settings}}
 
 
-def _is_whole(prepared: Prepared, document: dict[str, Any], ledgers: Sequence[Ledger]) -> bool:
+def _is_whole(prepared: PreparedRun, document: dict[str, Any], states: Sequence[TestState]) -> bool:
     """Tell whether a run is complete and nothing of it was lost or altered since."""
     folder = prepared.folder
-    unchanged = all(document["parts"].get(ledger.test.id) == _parts(ledger) for ledger in ledgers)
+    unchanged = all(document["parts"].get(state.test.id) == _parts(state) for state in states)
     is_there = document["status"] == "complete" and unchanged and manifest.whole(folder)
-    return is_there and measuring.whole(prepared.agenda, folder)
+    return is_there and measuring.whole(prepared.measure_plan, folder)
 
 
-def _parts(ledger: Ledger) -> list[dict[str, Any]]:
-    return [asdict(ledger.written[part]) for part in sorted(ledger.written)]
+def _parts(state: TestState) -> list[dict[str, Any]]:
+    return [asdict(state.written[part]) for part in sorted(state.written)]
 
 
-def _entry(ledger: Ledger, outcome: graph.Outcome) -> dict[str, Any]:
+def _entry(state: TestState, outcome: graph.Outcome) -> dict[str, Any]:
     """One object of summary.json."""
-    test, release = ledger.test, outcome.release
+    test, release = state.test, outcome.release
     return {
         "test": test.id,
         "parameters": redacted(test.parameters),
@@ -349,22 +364,22 @@ def _entry(ledger: Ledger, outcome: graph.Outcome) -> dict[str, Any]:
         "smallest_class": release.smallest_class,
         "claim_holds": release.holds,
         "claim_broken": {"classes": release.broken_classes, "records": release.broken_records},
-        **_estimated(ledger, outcome),
-        **_sampled(ledger, outcome),
-        **_asked(ledger),
-        "seconds": plain(round(ledger.seconds, 6)),
+        **_estimated(state, outcome),
+        **_sampled(state, outcome),
+        **_asked(state),
+        "seconds": plain(round(state.seconds, 6)),
     }
 
 
-def _estimated(ledger: Ledger, outcome: graph.Outcome) -> dict[str, Any]:
+def _estimated(state: TestState, outcome: graph.Outcome) -> dict[str, Any]:
     """What estimates add: how often repeats exceed a limit; for noisy counts an interval for delta and the epsilon lost."""
-    procedure, estimates = ledger.test.procedure, ledger.estimates(ledger.records)
+    procedure, estimates = state.test.procedure, state.estimates(state.records)
     if not isinstance(procedure, NoisyCounts):
-        return {"repeats": exceedance(ledger.row_estimates(), procedure.repeats)} if estimates else {}
+        return {"repeats": exceedance(state.row_estimates(), procedure.repeats)} if estimates else {}
     if not estimates:
         return {}
     sampled = Simulated(estimates["unbiased"], estimates["unbiased"], estimates["stderr"])
-    comparisons = distinct_patterns(ledger.test.rows.table, ledger.records)
+    comparisons = distinct_patterns(state.test.rows.table, state.records)
     loss = outcome.loss
     return {
         "largest_unbiased": plain(float(estimates["unbiased"].max())),
@@ -373,27 +388,27 @@ def _estimated(ledger: Ledger, outcome: graph.Outcome) -> dict[str, Any]:
     }
 
 
-def _sampled(ledger: Ledger, outcome: graph.Outcome) -> dict[str, Any]:
+def _sampled(state: TestState, outcome: graph.Outcome) -> dict[str, Any]:
     """What a sample of the rows says about all of them."""
-    records = ledger.test.parameters["records"]
+    records = state.test.parameters["records"]
     is_sample = isinstance(records, Mapping) and outcome.statistics["records"]
-    return {"sampling": sampled(outcome.statistics, ledger.test.rows.used)} if is_sample else {}
+    return {"sampling": sampled(outcome.statistics, state.test.rows.used)} if is_sample else {}
 
 
-def _asked(ledger: Ledger) -> dict[str, Any]:
+def _asked(state: TestState) -> dict[str, Any]:
     """How a black box behaved, and the rows that it failed on."""
-    if ledger.plan.oracle is None:
+    if state.plan.oracle is None:
         return {}
-    shown = {key: value for key, value in ledger.plan.oracle.items() if key != "seconds"}
-    return {"oracle": shown, "skipped_records": ledger.skipped.tolist()}
+    shown = {key: value for key, value in state.plan.oracle.items() if key != "seconds"}
+    return {"oracle": shown, "skipped_records": state.skipped.tolist()}
 
 
-def _write_distributions(folder: Folder, ledgers: Sequence[Ledger], outcomes: Sequence[graph.Outcome]) -> None:
+def _write_distributions(folder: Folder, states: Sequence[TestState], outcomes: Sequence[graph.Outcome]) -> None:
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    ids = [ledger.test.id for ledger, outcome in zip(ledgers, outcomes, strict=True) for _ in outcome.points["distance"]]
+    ids = [state.test.id for state, outcome in zip(states, outcomes, strict=True) for _ in outcome.points["distance"]]
     columns: dict[str, Any] = {"test": pa.array(ids, pa.string())}
     for name in ("distance", "cumulative", "cumulative_distinct"):
         columns[name] = np.concatenate([np.empty(0), *(outcome.points[name] for outcome in outcomes)])
@@ -403,15 +418,15 @@ def _write_distributions(folder: Folder, ledgers: Sequence[Ledger], outcomes: Se
 
 
 def _publish(
-    prepared: Prepared, document: dict[str, Any], summary: list[dict[str, Any]], measures: list[dict[str, Any]]
-) -> Finished:
+    prepared: PreparedRun, document: dict[str, Any], summary: list[dict[str, Any]], measures: list[dict[str, Any]]
+) -> RunResult:
     """Judge, write the report, and only then call the run complete."""
     verdicts = gates.judge(prepared.gates, summary)
     finished = document | {"status": "complete"}
     report.write(prepared.folder, finished, summary, verdicts)
     manifest.write(prepared.folder, finished)
     history.append(Folder(_absolute(prepared.config.output)), history.entry(prepared.folder, finished, summary))
-    return Finished(prepared.folder, summary, measures, verdicts)
+    return RunResult(prepared.folder, summary, measures, verdicts)
 
 
 def _mark_failed(folder: Folder, document: dict[str, Any], text: str) -> None:

@@ -1,5 +1,7 @@
 """Random streams that depend on the seed and on what they are for, never on order or place."""
 
+from __future__ import annotations
+
 import hashlib
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ def integer(seed: int, *purpose: object, bits: int = 32) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[: bits // 8], "big")
 
 
-def stream(seed: int, *purpose: object) -> "np.random.Generator":
+def stream(seed: int, *purpose: object) -> np.random.Generator:
     """Open the one Philox stream of this seed and purpose."""
     import numpy as np
 

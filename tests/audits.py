@@ -1,15 +1,17 @@
 """Short ways to the objects under test, by the same doors that users take."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from dit_dask import config
-from dit_dask.load import load
-from dit_dask.sweep import Test as Point
-from dit_dask.sweep import build_tests
-from dit_dask.table import Rows
+from dit_dask.audit.build import Test as Point
+from dit_dask.audit.build import build_tests
+from dit_dask.config import document as config
+from dit_dask.inputs.load import load
+from dit_dask.values.table import Rows
 
 
 def checked(

@@ -1,5 +1,7 @@
 """Fixtures that many tests share."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 

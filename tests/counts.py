@@ -1,5 +1,7 @@
 """Short ways to patterns of counts."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,6 +3,8 @@
 Usage: python tools/audit_dependencies.py
 """
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys

@@ -3,6 +3,8 @@
 Usage: python tools/make_census_model.py ADULT_CSV OUT_JSON
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 from itertools import combinations

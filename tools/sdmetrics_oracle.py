@@ -6,6 +6,8 @@ closest training record (Gower), the processor seconds that took, and TVCompleme
 tables by column and pair of columns.
 """
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys

@@ -1,9 +1,11 @@
 """Write the JSON Schema of the config into the package, for editors: python tools/write_config_schema.py."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 
-from dit_dask.sweep import json_schema
+from dit_dask.audit.build import json_schema
 
 TARGET = Path(__file__).parents[1] / "dit_dask" / "config.schema.json"
 

@@ -3,6 +3,8 @@
 Usage: python tools/write_reliability_table.py   (as root, so that nothing is skipped; some minutes)
 """
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import tempfile

@@ -1,5 +1,7 @@
 """Run a table-to-table Python function on CSV files: what a `command` sanitizer calls in the environment of another tool."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import sys

@@ -6,6 +6,8 @@ What the library does that its users should know is in docs/third-party-tools.md
 - It writes into the hierarchies that it is given, prints to standard output, and signals failure by an empty table.
 """
 
+from __future__ import annotations
+
 import io
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
@@ -20,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def k_anonymity(
-    frame: "pd.DataFrame",
+    frame: pd.DataFrame,
     quasi_identifiers: Sequence[str],
     k: int,
     hierarchies: Mapping[str, Source] | None = None,
     suppression: float = 0,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Generalise whole columns until every class has k rows, suppressing up to `suppression` percent of the rows.
 
     hierarchies: by column, a path of `leaf;parent;…;*` lines, a mapping {value: [parent, …, "*"]}, or widths [5, 20]
@@ -35,14 +37,14 @@ def k_anonymity(
 
 
 def l_diversity(
-    frame: "pd.DataFrame",
+    frame: pd.DataFrame,
     quasi_identifiers: Sequence[str],
     sensitive: str,
     k: int,
     l: int,  # noqa: E741 - the name of the parameter in the literature
     hierarchies: Mapping[str, Source] | None = None,
     suppression: float = 0,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Make the table k-anonymous, then generalise on until every class has l distinct sensitive values.
 
     Only the first of the two steps suppresses rows (docs/third-party-tools.md).
@@ -54,14 +56,14 @@ def l_diversity(
 
 
 def t_closeness(
-    frame: "pd.DataFrame",
+    frame: pd.DataFrame,
     quasi_identifiers: Sequence[str],
     sensitive: str,
     k: int,
     t: float,
     hierarchies: Mapping[str, Source] | None = None,
     suppression: float = 0,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Make the table k-anonymous, then generalise on until every class is within t of all published rows.
 
     The distance is half the sum of differences for text, and the ordered earth mover's distance for a sensitive number.
@@ -71,18 +73,18 @@ def t_closeness(
     return _anonymised("t_closeness", frame, quasi_identifiers, hierarchies, suppression, {"sens_att": secret, **goal})
 
 
-def _k(frame: "pd.DataFrame", k: int) -> int:
+def _k(frame: pd.DataFrame, k: int) -> int:
     return inputs.whole("k", k, 1, len(frame), "the rows of the table")
 
 
 def _anonymised(
     method: str,
-    frame: "pd.DataFrame",
+    frame: pd.DataFrame,
     quasi_identifiers: Sequence[str],
     hierarchies: Mapping[str, Source] | None,
     suppression: float,
     goal: Mapping[str, Any],
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     import pandas as pd
 
     columns = inputs.present(frame, quasi_identifiers, "quasi_identifiers")

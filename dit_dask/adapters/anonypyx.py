@@ -3,6 +3,8 @@
 It cuts a category's values in their order of appearance, so its release depends on the order of the rows.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +20,14 @@ CLOSENESS = ("max distance", "earth mover's distance")
 
 
 def mondrian(
-    frame: "pd.DataFrame",
+    frame: pd.DataFrame,
     quasi_identifiers: Sequence[str],
     sensitive: str,
     k: int,
     l: int | None = None,  # noqa: E741 - the name of the parameter in the literature
     t: float | None = None,
     closeness: str = CLOSENESS[0],
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Cut the table into classes of at least k rows, publishing `[low, high]` for numbers and `{a, b}` for categories.
 
     l: distinct sensitive values in every class. t: how far a class may be from the table, by `closeness`:
@@ -50,7 +52,7 @@ def mondrian(
 class _Coded:
     """A table under names of our own: the library joins column names and values, and two joins could be equal."""
 
-    def __init__(self, frame: "pd.DataFrame", columns: Sequence[str], secret: str) -> None:
+    def __init__(self, frame: pd.DataFrame, columns: Sequence[str], secret: str) -> None:
         import pandas as pd
 
         self.columns, self.secret = columns, secret
@@ -69,7 +71,7 @@ class _Coded:
             table[feature] = values
         self.table = pd.DataFrame(table)[[*self.features, "secret"]]
 
-    def decode(self, release: "pd.DataFrame") -> "pd.DataFrame":
+    def decode(self, release: pd.DataFrame) -> pd.DataFrame:
         """One row for each record: the library publishes one for each class and sensitive value, with a count."""
         import pandas as pd
 
@@ -81,13 +83,13 @@ class _Coded:
         rows[self.secret] = release["secret"].astype(self.table["secret"].cat.categories.dtype)
         return rows.loc[rows.index.repeat(release["count"])].reset_index(drop=True)
 
-    def _sets(self, release: "pd.DataFrame", feature: str) -> list[str]:
+    def _sets(self, release: pd.DataFrame, feature: str) -> list[str]:
         labels = self.labels[feature]
         members = release[[f"{feature}_{code}" for code in range(len(labels))]].to_numpy(dtype=bool)
         return [_written([labels[code] for code in row.nonzero()[0]], labels) for row in members]
 
 
-def _ranges(release: "pd.DataFrame", feature: str) -> list[str]:
+def _ranges(release: pd.DataFrame, feature: str) -> list[str]:
     bounds = zip(release[f"{feature}_min"], release[f"{feature}_max"], strict=True)
     return [number(low) if low == high else f"[{number(low)}, {number(high)}]" for low, high in bounds]
 

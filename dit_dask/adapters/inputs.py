@@ -1,5 +1,7 @@
 """Checks of what a config hands to an adapter, with the one line that a user sees."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,7 @@ def library(module: str, extra: str) -> Any:
         raise InputError(f"the {extra} adapter needs {extra}: pip install 'dit_dask[{extra}]'") from missing
 
 
-def present(frame: "pd.DataFrame", columns: object, what: str) -> list[str]:
+def present(frame: pd.DataFrame, columns: object, what: str) -> list[str]:
     """Return the named columns as a list, if the table has every one of them, once."""
     if not isinstance(columns, list | tuple) or not columns or not all(isinstance(column, str) for column in columns):
         raise InputError(f"{what} must be a list of column names; got {columns!r}")
@@ -32,7 +34,7 @@ def present(frame: "pd.DataFrame", columns: object, what: str) -> list[str]:
     return list(columns)
 
 
-def numeric(frame: "pd.DataFrame", columns: Sequence[str], what: str) -> None:
+def numeric(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     """Refuse columns that do not hold numbers."""
     import pandas as pd
 

@@ -1,22 +1,26 @@
 """Bins learned from the table by scikit-learn's KBinsDiscretizer, published as intervals."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dit_dask.adapters import inputs
 from dit_dask.adapters.levels import number
-from dit_dask.hierarchy import ROOT
+from dit_dask.values.hierarchy import ROOT
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
+    from dit_dask.values.arrays import Floats
+
 STRATEGIES = ("quantile", "uniform", "kmeans")
 
 
-def kbins(frame: "pd.DataFrame", columns: Sequence[str], bins: int = 5, strategy: str = "quantile") -> "pd.DataFrame":
+def kbins(frame: pd.DataFrame, columns: Sequence[str], bins: int = 5, strategy: str = "quantile") -> pd.DataFrame:
     """Publish each numeric column as one of at most `bins` intervals, closed on the left, the last one on both sides.
 
     The edges are fitted on the given table: the outermost are its minimum and maximum, and one record can move them.
@@ -41,7 +45,7 @@ def kbins(frame: "pd.DataFrame", columns: Sequence[str], bins: int = 5, strategy
     return frame.assign(**published)
 
 
-def _labels(edges: "NDArray[np.float64]", highest: float) -> "NDArray[np.object_]":
+def _labels(edges: Floats, highest: float) -> NDArray[np.object_]:
     """Return (bins,) texts; KBinsDiscretizer puts a value that equals an inner edge into the bin above."""
     import numpy as np
 

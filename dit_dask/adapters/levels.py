@@ -1,5 +1,7 @@
 """Generalisation levels of a column: from the value itself up to `*`, as full-domain anonymisers want them."""
 
+from __future__ import annotations
+
 import csv
 import io
 from collections.abc import Mapping, Sequence
@@ -9,9 +11,9 @@ from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import datasets
 from dit_dask.errors import InputError
-from dit_dask.hierarchy import ROOT, Hierarchy, parse
+from dit_dask.inputs import datasets
+from dit_dask.values.hierarchy import ROOT, Hierarchy, parse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 Source = str | Mapping[str, Sequence[str]] | Sequence[float] | None
 
 
-def levels(column: "pd.Series[Any]", source: Source) -> list[list[object]]:
+def levels(column: pd.Series[Any], source: Source) -> list[list[object]]:
     """Return aligned lists, one a level: entry j of level 0 is a value, entry j of level i what it becomes there."""
     where = f"hierarchies.{column.name}"
     values = list(column.drop_duplicates())
@@ -88,7 +90,7 @@ def _widths(widths: Sequence[object], where: str) -> list[Fraction]:
     return steps
 
 
-def _intervals(column: "pd.Series[Any]", values: list[object], widths: list[Fraction], where: str) -> list[list[object]]:
+def _intervals(column: pd.Series[Any], values: list[object], widths: list[Fraction], where: str) -> list[list[object]]:
     """Intervals `[low, high)` between multiples of each width.
 
     Their edges are public: they do not depend on who is in the table, as the range of the data would.

@@ -1,15 +1,16 @@
 """Adversaries by name: from a release to beliefs about one target's secret."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Protocol
 
 from dit_dask.adversaries import bernoulli_nb, classifier, conditional_frequency
+from dit_dask.config.registry import Registry
 from dit_dask.encoders import Encoder
-from dit_dask.registry import Registry
-from dit_dask.release import Release
+from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Codes, Floats
 
 IMPORT_PATH = classifier.KIND
 
@@ -17,7 +18,7 @@ IMPORT_PATH = classifier.KIND
 class Adversary(Protocol):
     """An inference algorithm: learns from a release and predicts the secret of a target with codes[d]."""
 
-    def beliefs(self, release: Release, encoder: Encoder, target: "NDArray[np.int32]") -> "NDArray[np.float64]":
+    def beliefs(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
         """Return (n,) probabilities over the whole domain of the secret, in schema order."""
         ...
 

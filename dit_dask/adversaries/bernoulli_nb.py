@@ -1,26 +1,26 @@
 """Bernoulli naive Bayes: what scikit-learn's BernoulliNB would predict, without training it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dit_dask.config.constraints import Record
+from dit_dask.config.registry import Context, Kind
 from dit_dask.kernels.naive_bayes import posterior
-from dit_dask.registry import Context, Kind
-from dit_dask.release import Release
-from dit_dask.spec import Record
+from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dit_dask.encoders import Encoder
+    from dit_dask.values.arrays import Codes, Floats
 
 
 @dataclass(frozen=True)
 class BernoulliNB:
     """Laplace smoothing of 1, learned prior, features binarised at 0."""
 
-    def beliefs(self, release: Release, encoder: "Encoder", target: "NDArray[np.int32]") -> "NDArray[np.float64]":
+    def beliefs(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
         """Count, for each feature and secret, the records that have it; the rest is closed form."""
         counts = release.counts.astype(float)
         features = (encoder.classes(release, target) > 0).astype(float)

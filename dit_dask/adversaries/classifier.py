@@ -1,5 +1,7 @@
 """Any scikit-learn classifier with predict_proba, named by its import path."""
 
+from __future__ import annotations
+
 import importlib
 import inspect
 from collections.abc import Mapping
@@ -9,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask import seeds
+from dit_dask.config.constraints import Anything, Field, MapOf, Record
+from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError, unknown
-from dit_dask.registry import Context, Kind
-from dit_dask.release import Release
-from dit_dask.spec import Anything, Field, Named, Record
+from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dit_dask.encoders import Encoder
+    from dit_dask.values.arrays import Codes, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,7 @@ class Classifier:
     model: Any
     weighted: bool
 
-    def beliefs(self, release: Release, encoder: "Encoder", target: "NDArray[np.int32]") -> "NDArray[np.float64]":
+    def beliefs(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
         """One sample for each secret present in a class, weighted by its count where the model takes weights, else repeated."""
         from sklearn.base import clone
 
@@ -84,4 +85,4 @@ def _require_methods(model: Any, path: str, where: str) -> None:
         raise InputError(f"{where}: {path} must have fit and predict_proba (SVC: set probability: true)")
 
 
-KIND = Kind(Record({"params": Field(Named(Anything()), {}, about="constructor arguments")}), _build)
+KIND = Kind(Record({"params": Field(MapOf(Anything()), {}, description="constructor arguments")}), _build)

@@ -1,12 +1,15 @@
 """Where the work runs: a cluster on this machine, one that already exists, or one made for the run on Kubernetes."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import cluster_spec
-from dit_dask.cluster import address, kubernetes, local
+from dit_dask.cluster import address, local
+from dit_dask.cluster.kubernetes import cluster as kubernetes
 from dit_dask.cluster.local import configure, in_process
+from dit_dask.config import cluster as cluster_spec
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["check", "connect", "in_process", "memory", "warning", "workers"]
 
 KUBERNETES_WORKERS = 2
-OPENERS: dict[str, "Callable[..., AbstractContextManager[Client]]"] = {
+OPENERS: dict[str, Callable[..., AbstractContextManager[Client]]] = {
     "local": local.start,
     "address": address.join,
     "kubernetes": kubernetes.start,
@@ -30,7 +33,7 @@ def check(settings: Mapping[str, Any], variables: Sequence[str] = ()) -> None:
 
 
 @contextmanager
-def connect(settings: Mapping[str, Any], *, debug: bool = False, variables: Sequence[str] = ()) -> "Iterator[Client]":
+def connect(settings: Mapping[str, Any], *, debug: bool = False, variables: Sequence[str] = ()) -> Iterator[Client]:
     """Yield a client of the configured cluster, and leave nothing running that was started here."""
     configure(debug)
     with OPENERS[settings["kind"]]({**settings, "workers": workers(settings)}, variables) as client:

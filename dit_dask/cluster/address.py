@@ -1,5 +1,7 @@
 """A Dask cluster that somebody else started, reached by its scheduler's address."""
 
+from __future__ import annotations
+
 import ipaddress
 import socket
 import ssl
@@ -41,14 +43,14 @@ def is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def join(settings: Mapping[str, Any], _variables: Sequence[str] = ()) -> "Iterator[Client]":
+def join(settings: Mapping[str, Any], _variables: Sequence[str] = ()) -> Iterator[Client]:
     """Yield a client of a cluster that runs already, after making sure that it can do the work."""
     with reach(settings["address"], settings["tls"], settings["timeout"] or SECONDS) as client:
         yield client
 
 
 @contextmanager
-def reach(address: str, files: Mapping[str, str] | None, seconds: float) -> "Iterator[Client]":
+def reach(address: str, files: Mapping[str, str] | None, seconds: float) -> Iterator[Client]:
     """Yield a client of the scheduler at an address, once it has a worker and the versions agree."""
     from distributed import Client
     from distributed.versions import VersionMismatchWarning

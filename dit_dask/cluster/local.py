@@ -1,5 +1,7 @@
 """A cluster on this machine, reachable by nobody else."""
 
+from __future__ import annotations
+
 import logging
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +19,7 @@ ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**26}
 
 
 @contextmanager
-def in_process() -> "Iterator[Client]":
+def in_process() -> Iterator[Client]:
     """Yield a client whose one worker is a thread of this process: works in scripts, notebooks and tests alike."""
     from distributed import Client, LocalCluster
 
@@ -51,7 +53,7 @@ def memory(settings: Mapping[str, Any]) -> int:
 
 
 @contextmanager
-def start(settings: Mapping[str, Any], _variables: Sequence[str] = ()) -> "Iterator[Client]":
+def start(settings: Mapping[str, Any], _variables: Sequence[str] = ()) -> Iterator[Client]:
     """Yield a client of as many worker processes as asked for, on loopback."""
     from distributed import Client, LocalCluster
 

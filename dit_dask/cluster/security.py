@@ -1,5 +1,7 @@
 """Certificates of a Dask client: from files named in the config, or from Dask's own configuration."""
 
+from __future__ import annotations
+
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +34,7 @@ def check_files(files: Mapping[str, str]) -> None:
         raise InputError(f"cluster.tls: {files['cert']} and {files['key']} are not a certificate and its key") from error
 
 
-def client_security(files: Mapping[str, str] | None) -> "Security":
+def client_security(files: Mapping[str, str] | None) -> Security:
     """What a client needs to speak TLS, and to speak nothing else."""
     from distributed.security import Security
 

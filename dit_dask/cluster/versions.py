@@ -1,5 +1,7 @@
 """Version skew: what must agree between this process and the cluster for results to be the same, found before work starts."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +39,7 @@ RULES: dict[str, Callable[[str], str]] = {
 SCHEDULER = ("python", "dask", "distributed", "cloudpickle")  # it handles tasks, not data
 
 
-def check(client: "Client") -> None:
+def check(client: Client) -> None:
     """Refuse a cluster whose scheduler or workers run other versions than this client."""
     packages = [name for name in RULES if name != "python"]
     found: dict[str, Any] = client.get_versions(packages=packages)

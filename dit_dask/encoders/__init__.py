@@ -1,24 +1,25 @@
 """Encoders by name: generalised classes as features a classifier can learn from."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Protocol
 
+from dit_dask.config.registry import Registry
 from dit_dask.encoders import tf
-from dit_dask.registry import Registry
-from dit_dask.release import Release
+from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Codes, Floats
 
 
 class Encoder(Protocol):
     """Turns published classes and a target's codes[d] into the same features."""
 
-    def classes(self, release: Release, target: "NDArray[np.int32]") -> "NDArray[np.float64]":
+    def classes(self, release: Release, target: Codes) -> Floats:
         """Return (classes, f) features."""
         ...
 
-    def target(self, release: Release, target: "NDArray[np.int32]") -> "NDArray[np.float64]":
+    def target(self, release: Release, target: Codes) -> Floats:
         """Return the (f,) features of the target itself."""
         ...
 

@@ -1,5 +1,7 @@
 """Engines by name: each computes, for a set of records, how far beliefs move when they are removed."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,11 +12,10 @@ from dit_dask.engines.brute_force import Influence, Procedure
 from dit_dask.engines.noisy_counts import procedure as noisy
 from dit_dask.engines.noisy_counts.procedure import NoisyCounts
 from dit_dask.errors import InputError
-from dit_dask.table import Table
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Ints
 
 __all__ = ["ENGINES", "SELECTABLE", "Engine", "Influence", "NoisyCounts", "Procedure", "choose"]
 
@@ -28,11 +29,11 @@ class Engine:
     several procedures on the same releases.
     """
 
-    influence: Callable[[Table, "NDArray[np.int64]", Any], Influence]
+    influence: Callable[[Table, Ints, Any], Influence]
     applies: Callable[[object], str | None]
-    chunks: Callable[[Table, "NDArray[np.int64]", Any, int], list["NDArray[np.int64]"]] | None = None
+    chunks: Callable[[Table, Ints, Any, int], list[Ints]] | None = None
     estimates: tuple[str, ...] = ()
-    together: Callable[[Table, "NDArray[np.int64]", Sequence[Any]], list[Influence]] | None = None
+    together: Callable[[Table, Ints, Sequence[Any]], list[Influence]] | None = None
 
 
 ENGINES = {

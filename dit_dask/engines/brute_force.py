@@ -1,5 +1,7 @@
 """The test as published: remove a record, sanitise again, learn again, compare. Works for every combination."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +13,15 @@ from dit_dask import seeds
 from dit_dask.adversaries import Adversary
 from dit_dask.distances import Distance
 from dit_dask.encoders import Encoder
-from dit_dask.errors import InputError, OracleError, RunError
-from dit_dask.release import Release
+from dit_dask.errors import ExternalSanitizerError, InputError, RunError
 from dit_dask.sanitizers import LeavesOneOut, Sanitizer
-from dit_dask.table import Table
+from dit_dask.values.release import Release
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from dit_dask.values.arrays import Bools, Codes, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +55,11 @@ class Influence:
     A record that could not be tested has no number for a distance, no predictions (-1), and a place among the failures.
     """
 
-    distance: "NDArray[np.float64]"
-    predicted: "NDArray[np.int32]"
-    predicted_without: "NDArray[np.int32]"
+    distance: Floats
+    predicted: Codes
+    predicted_without: Codes
     notes: tuple[str, ...] = ()
-    estimates: Mapping[str, "NDArray[np.float64]"] = field(default_factory=dict)
+    estimates: Mapping[str, Floats] = field(default_factory=dict)
     failures: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -63,16 +67,16 @@ class Influence:
 class Believed:
     """Beliefs of one adversary before and after removals: [m, repeats, n] each."""
 
-    full: "NDArray[np.float64]"
-    without: "NDArray[np.float64]"
+    full: Floats
+    without: Floats
 
 
-def influence(table: Table, records: "NDArray[np.int64]", procedure: Procedure) -> Influence:
+def influence(table: Table, records: Ints, procedure: Procedure) -> Influence:
     """Test the given records, one removal after the other."""
     return together(table, records, [procedure])[0]
 
 
-def together(table: Table, records: "NDArray[np.int64]", procedures: Sequence[Procedure]) -> list[Influence]:
+def together(table: Table, records: Ints, procedures: Sequence[Procedure]) -> list[Influence]:
     """Test the given records against several adversaries that see the same releases."""
     found, failures, notes = believed(table, records, procedures)
     tested = np.array([int(record) not in failures for record in records], bool)
@@ -84,7 +88,7 @@ def together(table: Table, records: "NDArray[np.int64]", procedures: Sequence[Pr
 
 
 def believed(
-    table: Table, records: "NDArray[np.int64]", procedures: Sequence[Procedure]
+    table: Table, records: Ints, procedures: Sequence[Procedure]
 ) -> tuple[list[Believed], dict[int, str], tuple[str, ...]]:
     """Let every adversary learn from every release; also return the records whose release failed, and warnings raised."""
     shape = (len(records), procedures[0].repeats, len(table.schema.sensitive.levels))
@@ -106,9 +110,7 @@ def believed(
     return found, failures, tuple(sorted({warning.category.__name__ for warning in caught}))
 
 
-def beliefs_on_full(
-    table: Table, records: "NDArray[np.int64]", procedures: Sequence[Procedure], purpose: str
-) -> "list[NDArray[np.float64]]":
+def beliefs_on_full(table: Table, records: Ints, procedures: Sequence[Procedure], purpose: str) -> list[Floats]:
     """Return [m, repeats, n] beliefs of each adversary on releases of the whole table, worked out once for each q."""
     first = procedures[0]
     targets, inverse = np.unique(table.codes[records], axis=0, return_inverse=True)
@@ -117,7 +119,7 @@ def beliefs_on_full(
     for repeat in range(first.repeats):
         try:
             release = first.sanitizer.release(table, first.rng(purpose, *_numbered(repeat)))
-        except OracleError as error:
+        except ExternalSanitizerError as error:
             raise RunError(f"{error}, on the whole table") from error
         for procedure, beliefs in zip(procedures, known, strict=True):
             for place, target in enumerate(targets):
@@ -132,9 +134,7 @@ def applies(procedure: object) -> str | None:
     return "repeats make it an estimate" if procedure.repeats > 1 else None
 
 
-def compare(
-    with_record: "NDArray[np.float64]", without: "NDArray[np.float64]", distance: Distance, notes: tuple[str, ...] = ()
-) -> Influence:
+def compare(with_record: Floats, without: Floats, distance: Distance, notes: tuple[str, ...] = ()) -> Influence:
     """Reduce two (m, n) belief matrices to distances and predictions; ties predict the first value."""
     if not (np.isfinite(with_record).all() and np.isfinite(without).all()):
         raise InputError("the adversary returned beliefs that are not numbers")
@@ -142,12 +142,12 @@ def compare(
     return Influence(distance(with_record, without), predicted, without.argmax(axis=1).astype(np.int32), notes)
 
 
-def spread(influence: Influence, tested: "NDArray[np.bool_]", failures: Mapping[int, str]) -> Influence:
+def spread(influence: Influence, tested: Bools, failures: Mapping[int, str]) -> Influence:
     """Put the values of the tested records into their places among all."""
     if tested.all():
         return influence
 
-    def placed(values: "NDArray[Any]", absent: float) -> "NDArray[Any]":
+    def placed(values: NDArray[Any], absent: float) -> NDArray[Any]:
         everyone = np.full(len(tested), absent, values.dtype)
         everyone[tested] = values
         return everyone
@@ -162,7 +162,7 @@ def spread(influence: Influence, tested: "NDArray[np.bool_]", failures: Mapping[
     )
 
 
-def _releases(table: Table, records: "NDArray[np.int64]", procedure: Procedure, repeat: int) -> Iterator[Release | str]:
+def _releases(table: Table, records: Ints, procedure: Procedure, repeat: int) -> Iterator[Release | str]:
     """Sanitise the table without each record, all at once where the sanitizer can; a failure is told in words."""
     sanitizer = procedure.sanitizer
     if isinstance(sanitizer, LeavesOneOut):
@@ -171,7 +171,7 @@ def _releases(table: Table, records: "NDArray[np.int64]", procedure: Procedure, 
     for record in records:
         try:
             yield sanitizer.release(table.without(int(record)), procedure.rng(int(record), *_numbered(repeat)))
-        except OracleError as error:
+        except ExternalSanitizerError as error:
             if not error.skip:
                 raise RunError(f"{error}, without record {record}") from error
             yield str(error)

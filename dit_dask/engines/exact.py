@@ -1,8 +1,10 @@
 """All leave-one-outs at once for Mondrian, TF and Bernoulli naive Bayes: as brute force, near-linear (docs/exact-engine.md)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numba import typeof
@@ -16,12 +18,12 @@ from dit_dask.kernels.exact_engine import evaluate, follow
 from dit_dask.kernels.exact_outcomes import decide
 from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.sanitizers.mondrian_tree import Grown, grow
-from dit_dask.table import Table
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Codes, Floats, Ints
 
-Block = tuple["NDArray[np.int64]", "NDArray[np.float64]", "NDArray[np.float64]"]
+Block: TypeAlias = "tuple[Ints, Floats, Floats]"
 
 COVERAGE_BYTES = 64 * 2**20
 
@@ -47,7 +49,7 @@ def prepare(table: Table, procedure: Procedure) -> Grown:
 _grown = lru_cache(maxsize=1)(grow)
 
 
-def influence(table: Table, records: "NDArray[np.int64]", procedure: Procedure, base: Grown | None = None) -> Influence:
+def influence(table: Table, records: Ints, procedure: Procedure, base: Grown | None = None) -> Influence:
     """Test the given distinct records; the same meaning as brute force, and no bit depends on which records come together."""
     distance, predicted = np.empty(len(records)), np.empty((2, len(records)), np.int32)
     for block, with_record, without in _blocks(table, records, procedure, base):
@@ -56,9 +58,7 @@ def influence(table: Table, records: "NDArray[np.int64]", procedure: Procedure, 
     return Influence(distance, predicted[0], predicted[1])
 
 
-def beliefs(
-    table: Table, records: "NDArray[np.int64]", procedure: Procedure, base: Grown | None = None
-) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
+def beliefs(table: Table, records: Ints, procedure: Procedure, base: Grown | None = None) -> tuple[Floats, Floats]:
     """Return (m, n) beliefs about the given records with and without them."""
     with_record, without = np.empty((2, len(records), len(table.schema.sensitive.levels)))
     for block, some, some_without in _blocks(table, records, procedure, base):
@@ -66,7 +66,7 @@ def beliefs(
     return with_record, without
 
 
-def _blocks(table: Table, records: "NDArray[np.int64]", procedure: Procedure, base: Grown | None) -> Iterator[Block]:
+def _blocks(table: Table, records: Ints, procedure: Procedure, base: Grown | None) -> Iterator[Block]:
     """Yield positions in `records` and their beliefs, in the order of the tree and as many as COVERAGE_BYTES allow."""
     base = prepare(table, procedure) if base is None else base
     along = np.argsort(base.place[records], kind="stable")
@@ -76,7 +76,7 @@ def _blocks(table: Table, records: "NDArray[np.int64]", procedure: Procedure, ba
         yield block, *_evaluate(base, base.place[records[block]])
 
 
-def _evaluate(base: Grown, targets: "NDArray[np.int32]") -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
+def _evaluate(base: Grown, targets: Codes) -> tuple[Floats, Floats]:
     """Return the beliefs about targets at these places of the base."""
     secrets, domain = base.secrets, base.domain
     totals = np.zeros(secrets, np.int64)
@@ -114,9 +114,7 @@ def compile_ahead() -> None:
     follow.compile(tuple(map(typeof, following)))
 
 
-def chunks(
-    table: Table, records: "NDArray[np.int64]", procedure: Procedure, count: int, base: Grown | None = None
-) -> list["NDArray[np.int64]"]:
+def chunks(table: Table, records: Ints, procedure: Procedure, count: int, base: Grown | None = None) -> list[Ints]:
     """Cut the records into at most `count` lists of about equal length, each from neighbouring branches of the base tree."""
     base = prepare(table, procedure) if base is None else base
     along = records[np.argsort(base.place[records], kind="stable")]

@@ -1,5 +1,7 @@
 """The test on a sanitizer that draws at random: the laws of the beliefs are compared, not single draws."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -8,21 +10,21 @@ import numpy as np
 from dit_dask.engines.brute_force import Influence, Procedure, beliefs_on_full, believed, spread
 from dit_dask.engines.noisy_counts import SCALES
 from dit_dask.errors import InputError
-from dit_dask.table import Table
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Floats, Ints
 
 THRESHOLDS = {"over_0.001": 0.001, "over_0.00316": 10**-2.5, "over_0.01": 0.01, "over_0.1": 0.1}
 ESTIMATES = ("stderr", "noise", *THRESHOLDS)
 
 
-def influence(table: Table, records: "NDArray[np.int64]", procedure: Procedure) -> Influence:
+def influence(table: Table, records: Ints, procedure: Procedure) -> Influence:
     """Test the given records, each removal `repeats` times."""
     return together(table, records, [procedure])[0]
 
 
-def together(table: Table, records: "NDArray[np.int64]", procedures: Sequence[Procedure]) -> list[Influence]:
+def together(table: Table, records: Ints, procedures: Sequence[Procedure]) -> list[Influence]:
     """Test the given records against several adversaries that see the same releases."""
     found, failures, notes = believed(table, records, procedures)
     again = beliefs_on_full(table, records, procedures, "again")
@@ -44,21 +46,21 @@ def together(table: Table, records: "NDArray[np.int64]", procedures: Sequence[Pr
     return results
 
 
-def law_distance(x: "NDArray[np.float64]", y: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def law_distance(x: Floats, y: Floats) -> Floats:
     """Return (m,): the earth mover's distances between the samples x[m, repeats, n] and y of each coordinate, summed."""
-    gaps: NDArray[np.float64] = np.abs(np.sort(x, axis=1) - np.sort(y, axis=1)).mean(axis=1).sum(axis=1)
+    gaps: Floats = np.abs(np.sort(x, axis=1) - np.sort(y, axis=1)).mean(axis=1).sum(axis=1)
     return gaps
 
 
-def jackknife(x: "NDArray[np.float64]", y: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def jackknife(x: Floats, y: Floats) -> Floats:
     """Return (m,): the standard error of law_distance, from leaving out one pair of repeats after the other."""
     repeats = x.shape[1]
     left_out = np.stack([law_distance(np.delete(x, one, axis=1), np.delete(y, one, axis=1)) for one in range(repeats)])
-    error: NDArray[np.float64] = np.sqrt((repeats - 1) / repeats * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    error: Floats = np.sqrt((repeats - 1) / repeats * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
     return error
 
 
-def exceedance(estimates: Mapping[str, "NDArray[np.float64]"], repeats: int) -> dict[str, Any]:
+def exceedance(estimates: Mapping[str, Floats], repeats: int) -> dict[str, Any]:
     """Describe Pr[d >= limit] over rows: on average, for the worst row, and a bound on the latter for all rows at once.
 
     The bound is the upper end of exact binomial intervals with a joint confidence of 95% (Bonferroni).

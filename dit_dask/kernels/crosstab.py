@@ -1,4 +1,5 @@
 """How far two tables of codes are apart, one cross-tabulation after the other."""
+from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray

@@ -3,6 +3,7 @@
 coverage[t, d, n] is additive over classes: those of a whole subtree can be added or taken away.
 slots[record] is a target's place in coverage. Rows, order and nodes are those of kernels.mondrian.
 """
+from __future__ import annotations
 
 import numpy as np
 

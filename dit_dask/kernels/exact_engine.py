@@ -13,6 +13,7 @@ Trees other than the base tree are grown behind it in `order` and `nodes`; tops[
 
 The other arguments are those of kernels.mondrian, kernels.exact_outcomes and kernels.exact_coverage.
 """
+from __future__ import annotations
 
 import numpy as np
 

@@ -8,6 +8,7 @@ above and not above it, and the value that follows; *_WITHOUT is that value for 
 keys[record]: 2 a (the split ABOVE, or categorical) or 2 a + 1 (BELOW) for a split on attribute a, 2 d for a class.
 own[record]: 1 where the target alone changes a bound that children inherit.
 """
+from __future__ import annotations
 
 import numpy as np
 

@@ -4,6 +4,7 @@ A count c is published as 1 + X, X = max(0, c + Laplace(1/ε)); the belief in ce
 With φ(s) = E e^(−sX) and ψ(s) = E (1+X) e^(−sX), E[p_j] = ∫ e^(−ns) ψ_j Π_{k≠j} φ_k ds over s > 0. Every term below
 is positive, so nothing cancels: the relative error stays near rounding for all ε and counts.
 """
+from __future__ import annotations
 
 import math
 

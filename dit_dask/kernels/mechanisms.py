@@ -2,6 +2,7 @@
 
 The mechanism's own failure probability is always `delta_dp`: the test's delta, the largest distance, is another thing.
 """
+from __future__ import annotations
 
 import math
 from dataclasses import dataclass

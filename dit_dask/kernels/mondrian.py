@@ -16,6 +16,7 @@ The attributes come as flat arrays, hierarchies one after the other:
 
 A rule is (need, diverse, strict): `need` records a part or, if diverse, `need`-diversity; strict checks both sides.
 """
+from __future__ import annotations
 
 import numpy as np
 

@@ -1,4 +1,5 @@
 """Bernoulli naive Bayes in closed form."""
+from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray

@@ -7,6 +7,7 @@ missing one and 1 from any other. The distance of two rows is the sum over the c
 Every term of a bound is at most the term that it stands for, and rounding is monotone: so a bound, added up in the same order,
 is never above the rounded distance of any row below the node, and what is cut off could not have changed the result.
 """
+from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,5 @@
 """Sampled beliefs from noisy counts: normalised in place, then each coordinate in ascending order."""
+from __future__ import annotations
 
 import numpy as np
 from numba import njit

@@ -5,6 +5,7 @@ Scratch that several functions share: tally[levels], zero before and after; valu
 zero before and after, with a row for each part of a split: the weight of each secret, the size, the largest of these weights,
 and how many secrets have it.
 """
+from __future__ import annotations
 
 from typing import Any
 

@@ -1,10 +1,13 @@
 """Measures by name: numbers about a table or its releases beside the inference test."""
 
+from __future__ import annotations
+
 from typing import cast
 
-from dit_dask.measures import accuracy_measure, closeness_measure, discrimination
-from dit_dask.measures.kind import Measure, MeasureKind
-from dit_dask.registry import Registry
+from dit_dask.config.registry import Registry
+from dit_dask.measures.base import Measure, MeasureKind
+from dit_dask.measures.discrimination import measure as discrimination
+from dit_dask.measures.synthetic import accuracy_measure, closeness_measure
 
 MEASURES: Registry[Measure] = Registry(
     "dit_dask.measures",

@@ -1,5 +1,7 @@
 """Rates between 0 and 1 as horizontal bars in SVG."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from html import escape
 

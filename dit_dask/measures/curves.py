@@ -1,5 +1,7 @@
 """Two cumulative distributions side by side, as an SVG drawing."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from html import escape
 

@@ -1,17 +1,21 @@
 """Sanitizers by name: from a table to the classes it would publish."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from dit_dask.registry import Registry
-from dit_dask.release import Release
-from dit_dask.sanitizers import mondrian, oracles, raw, synthesizer
+from dit_dask.config.registry import Registry
+from dit_dask.sanitizers import external as oracles
+from dit_dask.sanitizers import mondrian, raw, synthesizer
 from dit_dask.sanitizers.claims import Claim
-from dit_dask.table import Table
+from dit_dask.values.release import Release
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+
+    from dit_dask.values.arrays import Ints
 
 
 class Sanitizer(Protocol):
@@ -22,7 +26,7 @@ class Sanitizer(Protocol):
         """What every published class is said to satisfy."""
         ...
 
-    def release(self, table: Table, rng: "np.random.Generator") -> Release:
+    def release(self, table: Table, rng: np.random.Generator) -> Release:
         """Sanitise the table; all randomness comes from rng."""
         ...
 
@@ -31,7 +35,7 @@ class Sanitizer(Protocol):
 class LeavesOneOut(Protocol):
     """A sanitizer without randomness that can tell what the removal of a record changes without sanitising again."""
 
-    def leave_one_out(self, table: Table, records: "NDArray[np.int64]") -> Iterator[Release]:
+    def leave_one_out(self, table: Table, records: Ints) -> Iterator[Release]:
         """Yield, for each distinct record, what `release` would return for the table without it."""
         ...
 

@@ -1,20 +1,22 @@
 """The properties that releases claim, re-checked on what is published; shares no code with any sanitizer."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from dit_dask.release import Release
+from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Bools, Ints
 
 
 class Claim(Protocol):
     """A property of an equivalence class."""
 
-    def broken(self, counts: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+    def broken(self, counts: Ints) -> Bools:
         """Return (classes,): which classes with counts[class, secret] lack the property."""
         ...
 
@@ -25,9 +27,9 @@ class KAnonymity:
 
     k: int
 
-    def broken(self, counts: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+    def broken(self, counts: Ints) -> Bools:
         """Classes of fewer than k records."""
-        small: NDArray[np.bool_] = counts.sum(axis=1) < self.k
+        small: Bools = counts.sum(axis=1) < self.k
         return small
 
 
@@ -37,11 +39,11 @@ class LDiversity:
 
     l: int  # noqa: E741 - the name of the parameter in the literature
 
-    def broken(self, counts: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+    def broken(self, counts: Ints) -> Bools:
         """Classes that let a value be guessed with more than 1 / l."""
         size = counts.sum(axis=1)
         few = (size < self.l) | ((counts > 0).sum(axis=1) < self.l)
-        frequent: NDArray[np.bool_] = few | (counts.max(axis=1) * self.l > size)
+        frequent: Bools = few | (counts.max(axis=1) * self.l > size)
         return frequent
 
 
@@ -51,9 +53,9 @@ class AllOf:
 
     claims: tuple[Claim, ...]
 
-    def broken(self, counts: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+    def broken(self, counts: Ints) -> Bools:
         """Classes that lack any of the properties."""
-        found: NDArray[np.bool_] = np.logical_or.reduce([claim.broken(counts) for claim in self.claims])
+        found: Bools = np.logical_or.reduce([claim.broken(counts) for claim in self.claims])
         return found
 
 

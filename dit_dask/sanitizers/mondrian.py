@@ -1,21 +1,24 @@
 """Mondrian k-anonymity and l-diversity."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dit_dask.config.constraints import Choice, Field, Integer, Record
+from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
 from dit_dask.kernels.mondrian import Rule
-from dit_dask.registry import Context, Kind
-from dit_dask.release import Release
 from dit_dask.sanitizers import mondrian_tree
 from dit_dask.sanitizers.claims import Claim, KAnonymity, LDiversity
-from dit_dask.spec import Choice, Field, Integer, Record
-from dit_dask.table import Table
+from dit_dask.values.release import Release
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+
+    from dit_dask.values.arrays import Ints
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,11 @@ class Mondrian:
     claim: Claim
     rule: Rule
 
-    def release(self, table: Table, _rng: "np.random.Generator") -> Release:
+    def release(self, table: Table, _rng: np.random.Generator) -> Release:
         """Partition the distinct records and publish each class's ranges and counts."""
         return mondrian_tree.release_of(mondrian_tree.grow(table, self.rule))
 
-    def leave_one_out(self, table: Table, records: "NDArray[np.int64]") -> Iterator[Release]:
+    def leave_one_out(self, table: Table, records: Ints) -> Iterator[Release]:
         """Yield the release without each of the distinct records, without partitioning the rest again."""
         return mondrian_tree.leave_one_out(mondrian_tree.grow(table, self.rule), records)
 
@@ -50,13 +53,13 @@ def _build(parameters: Mapping[str, Any], context: Context) -> Mondrian:
 KIND = Kind(
     Record(
         {
-            "k": Field(Integer(2), None, sweep=True, about="records in every class"),
-            "l": Field(Integer(2), None, sweep=True, about="no sensitive value above a share of 1/l in any class"),
+            "k": Field(Integer(2), None, sweep=True, description="records in every class"),
+            "l": Field(Integer(2), None, sweep=True, description="no sensitive value above a share of 1/l in any class"),
             "variant": Field(
                 Choice(("strict", "basic")),
                 "strict",
                 sweep=True,
-                about="for k only: strict keeps k on both sides of a numeric split, basic is as published",
+                description="for k only: strict keeps k on both sides of a numeric split, basic is as published",
             ),
         }
     ),

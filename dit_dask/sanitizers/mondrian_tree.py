@@ -1,5 +1,7 @@
 """The tree that Mondrian grows from a table, what it publishes, and how it changes when one record is removed."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,26 +9,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dit_dask.hierarchy import Hierarchy
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_engine import evaluate
-from dit_dask.release import Ranges, Release, Tree
-from dit_dask.schema import Schema
-from dit_dask.table import Table
+from dit_dask.values.hierarchy import Hierarchy
+from dit_dask.values.release import Ranges, Release, Tree
+from dit_dask.values.schema import Schema
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Codes, Floats, Ints
 
 
 class Domain(NamedTuple):
     """The attributes as the flat arrays that kernels.mondrian describes."""
 
-    numbers: "NDArray[np.float64]"
-    attributes: "NDArray[np.int32]"
-    spans: "NDArray[np.float64]"
-    tree: "NDArray[np.int32]"
-    turns: "NDArray[np.int32]"
-    node_widths: "NDArray[np.float64]"
+    numbers: Floats
+    attributes: Codes
+    spans: Floats
+    tree: Codes
+    turns: Codes
+    node_widths: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +37,9 @@ class Grown:
 
     schema: Schema
     rule: kernel.Rule
-    rows: "NDArray[np.int32]"
-    nodes: "NDArray[np.int32]"
-    place: "NDArray[np.int32]"
+    rows: Codes
+    nodes: Codes
+    place: Codes
 
     @property
     def domain(self) -> Domain:
@@ -63,10 +65,10 @@ def grow(table: Table, rule: kernel.Rule) -> Grown:
 class Classes(NamedTuple):
     """Published classes in the order of the tree: code ranges low[c, d]..high[c, d], counts[c, n], and where each starts."""
 
-    low: "NDArray[np.int32]"
-    high: "NDArray[np.int32]"
-    counts: "NDArray[np.int64]"
-    starts: "NDArray[np.int32]"
+    low: Codes
+    high: Codes
+    counts: Ints
+    starts: Codes
 
 
 def release_of(grown: Grown) -> Release:
@@ -78,7 +80,7 @@ def release_of(grown: Grown) -> Release:
     return Release(grown.schema, Ranges(classes.low, classes.high), classes.counts, _tree(grown.nodes, first, last))
 
 
-def _classes(rows: "NDArray[np.int32]", order: "NDArray[np.int32]", lines: "NDArray[np.int32]", secrets: int) -> Classes:
+def _classes(rows: Codes, order: Codes, lines: Codes, secrets: int) -> Classes:
     lines = lines[lines[:, kernel.ATTRIBUTE] < 0]
     lines = lines[np.argsort(lines[:, kernel.START])]
     counts = kernel.count_secrets(rows, order, lines[:, kernel.START : kernel.STOP + 1], secrets)
@@ -86,7 +88,7 @@ def _classes(rows: "NDArray[np.int32]", order: "NDArray[np.int32]", lines: "NDAr
     return Classes(ranges[:, ::2].copy(), ranges[:, 1::2].copy(), counts, lines[:, kernel.START])
 
 
-def _tree(nodes: "NDArray[np.int32]", first: "NDArray[np.int64]", last: "NDArray[np.int64]") -> Tree:
+def _tree(nodes: Codes, first: Ints, last: Ints) -> Tree:
     header = nodes[:, : kernel.STATE].T.copy()
     return Tree(
         header[kernel.ATTRIBUTE],
@@ -122,7 +124,7 @@ class Remover:
         self.steps = np.empty((2, grown.secrets), np.int32)
         self.log = np.empty((len(grown.nodes) + 1, 2), np.int32)
 
-    def changes(self, record: int) -> tuple["NDArray[np.int32]", list[Change]]:
+    def changes(self, record: int) -> tuple[Codes, list[Change]]:
         """Return the lines of the base tree and of all that is grown behind it, and the replaced subtrees in its order."""
         grown, target = self.grown, self.grown.place[record]
         tops = np.array([len(grown.rows), len(grown.nodes), 0])
@@ -152,7 +154,7 @@ class Remover:
         return self.nodes[: tops[1], : kernel.STATE].copy(), changes
 
 
-def leave_one_out(grown: Grown, records: "NDArray[np.int64]") -> Iterator[Release]:
+def leave_one_out(grown: Grown, records: Ints) -> Iterator[Release]:
     """Yield the release without each record: that of the whole table with a few subtrees replaced."""
     order = np.arange(len(grown.rows), dtype=np.int32)
     full = _classes(grown.rows, order, grown.nodes, grown.secrets)
@@ -164,9 +166,7 @@ def leave_one_out(grown: Grown, records: "NDArray[np.int64]") -> Iterator[Releas
         yield Release(grown.schema, Ranges(low, high), counts, _spliced_tree(lines, spans, changes))
 
 
-def _splice(
-    full: Classes, spans: "NDArray[np.int64]", changes: list[Change]
-) -> tuple["NDArray[np.int32]", "NDArray[np.int32]", "NDArray[np.int64]"]:
+def _splice(full: Classes, spans: Ints, changes: list[Change]) -> tuple[Codes, Codes, Ints]:
     """Return low, high and counts with the classes of the changed subtrees in place of spans[2, nodes] of the full ones."""
     low, high, counts = [], [], []
     done = 0
@@ -184,7 +184,7 @@ def _splice(
     )
 
 
-def _spliced_tree(lines: "NDArray[np.int32]", spans: "NDArray[np.int64]", changes: list[Change]) -> Tree:
+def _spliced_tree(lines: Codes, spans: Ints, changes: list[Change]) -> Tree:
     """Hang the changed subtrees in; the lines of those they replace stay, but nothing leads to them."""
     known = spans.shape[1]
     first, last = np.zeros(len(lines), np.int64), np.zeros(len(lines), np.int64)
@@ -204,7 +204,7 @@ def _spliced_tree(lines: "NDArray[np.int32]", spans: "NDArray[np.int64]", change
     return _tree(lines, first, last)
 
 
-def flat_rows(table: Table) -> "NDArray[np.int32]":
+def flat_rows(table: Table) -> Codes:
     """Lay the distinct records out for the kernels: codes, secret, weight."""
     rows = np.empty((table.distinct, table.codes.shape[1] + 2), np.int32)
     rows[:, :-2], rows[:, -2], rows[:, -1] = table.codes, table.secret, table.weights
@@ -214,10 +214,10 @@ def flat_rows(table: Table) -> "NDArray[np.int32]":
 @lru_cache(maxsize=8)
 def flat_domain(schema: Schema) -> Domain:
     """Lay the attributes out for the kernels, once for each schema."""
-    numbers: list[NDArray[np.float64]] = [np.zeros(0)]
-    trees: list[NDArray[np.int32]] = [np.zeros((1, 5), np.int32)]  # a placeholder where no attribute is categorical
-    turns: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
-    widths: list[NDArray[np.float64]] = [np.zeros(1)]
+    numbers: list[Floats] = [np.zeros(0)]
+    trees: list[Codes] = [np.zeros((1, 5), np.int32)]  # a placeholder where no attribute is categorical
+    turns: list[Codes] = [np.zeros(0, np.int32)]
+    widths: list[Floats] = [np.zeros(1)]
     attributes = np.zeros((len(schema.quasi_identifiers), 4), np.int32)
     spans = np.zeros(len(attributes))
     for place, attribute in enumerate(schema.quasi_identifiers):
@@ -239,7 +239,7 @@ def flat_domain(schema: Schema) -> Domain:
     return Domain(*flat)
 
 
-def _depths(hierarchy: Hierarchy) -> "NDArray[np.int32]":
+def _depths(hierarchy: Hierarchy) -> Codes:
     """Return how far below the root each node is; parents come before their children."""
     depth = np.zeros(len(hierarchy.parent), np.int32)
     for node, parent in enumerate(hierarchy.parent.tolist()):
@@ -247,7 +247,7 @@ def _depths(hierarchy: Hierarchy) -> "NDArray[np.int32]":
     return depth
 
 
-def _turns(hierarchy: Hierarchy, depth: "NDArray[np.int32]") -> "NDArray[np.int32]":
+def _turns(hierarchy: Hierarchy, depth: Codes) -> Codes:
     """Return, for each depth and code one after the other, which child of its ancestor there leads to the code."""
     turns = np.zeros((depth.max() + 1, len(hierarchy.leaves)), np.int32)
     for node in range(1, len(depth)):

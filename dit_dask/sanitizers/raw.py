@@ -1,15 +1,17 @@
 """No sanitising at all: the papers' k = 1, the baseline of every comparison."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask.registry import Context, Kind
-from dit_dask.release import Ranges, Release
-from dit_dask.spec import Record
-from dit_dask.table import Table
+from dit_dask.config.constraints import Record
+from dit_dask.config.registry import Context, Kind
+from dit_dask.values.release import Ranges, Release
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.sanitizers.claims import Claim
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 class Raw:
     """Publishes every record as it is."""
 
-    claim: "Claim | None" = None
+    claim: Claim | None = None
 
-    def release(self, table: Table, _rng: "np.random.Generator") -> Release:
+    def release(self, table: Table, _rng: np.random.Generator) -> Release:
         """One class for each distinct tuple of quasi-identifiers."""
         new = np.ones(table.distinct, bool)
         new[1:] = (table.codes[1:] != table.codes[:-1]).any(axis=1)  # distinct records are in lexicographic order

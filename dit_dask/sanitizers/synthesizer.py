@@ -11,21 +11,22 @@ are drawn comes from the noisy counts of the sensitive values too. The domain of
 knowledge, as everywhere here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dit_dask.registry import Context, Kind
-from dit_dask.release import Ranges, Release
-from dit_dask.spec import Choice, Field, Number, Record
-from dit_dask.table import Table, collapse
+from dit_dask.config.constraints import Choice, Field, Number, Record
+from dit_dask.config.registry import Context, Kind
+from dit_dask.values.release import Ranges, Release
+from dit_dask.values.table import Table, collapse
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dit_dask.sanitizers.claims import Claim
+    from dit_dask.values.arrays import Codes, Floats
 
 MOST_ROWS = 10_000_000  # a tiny epsilon must not draw records without end
 
@@ -36,10 +37,10 @@ class Marginals:
 
     structure: str
     epsilon: float | None = None
-    claim: "Claim | None" = None
+    claim: Claim | None = None
     randomised: ClassVar[bool] = True
 
-    def release(self, table: Table, rng: "np.random.Generator") -> Release:
+    def release(self, table: Table, rng: np.random.Generator) -> Release:
         """Count, add the noise, draw as many records as were counted."""
         levels = len(table.schema.sensitive.levels)
         scale = 0.0 if self.epsilon is None else noise_scale(table.codes.shape[1], self.epsilon)
@@ -61,10 +62,10 @@ class Marginals:
 class Resample:
     """Publishes rows of the table, drawn with replacement: what overfitting ends in."""
 
-    claim: "Claim | None" = None
+    claim: Claim | None = None
     randomised: ClassVar[bool] = True
 
-    def release(self, table: Table, rng: "np.random.Generator") -> Release:
+    def release(self, table: Table, rng: np.random.Generator) -> Release:
         """Draw as many rows as there are."""
         weights = rng.multinomial(table.rows, table.weights / table.rows)
         index = np.repeat(np.arange(table.distinct), weights)
@@ -76,30 +77,30 @@ def noise_scale(attributes: int, epsilon: float) -> float:
     return (attributes + 1) / epsilon
 
 
-def noisy(counts: "NDArray[np.float64]", scale: float, rng: "np.random.Generator") -> "NDArray[np.float64]":
+def noisy(counts: Floats, scale: float, rng: np.random.Generator) -> Floats:
     """Add noise to all cells."""
     return counts + rng.laplace(0.0, scale, counts.shape) if scale else counts
 
 
-def shares(noisy_counts: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def shares(noisy_counts: Floats) -> Floats:
     """Turn the last axis into probabilities, none below zero; where nothing is left all values are equally likely."""
     counts = np.maximum(0.0, noisy_counts)
     total = counts.sum(axis=-1, keepdims=True)
     return np.where(total > 0, counts / np.where(total > 0, total, 1.0), 1.0 / counts.shape[-1])
 
 
-def draw(model: "NDArray[np.float64]", group: "NDArray[np.int32]", rng: "np.random.Generator") -> "NDArray[np.int32]":
+def draw(model: Floats, group: Codes, rng: np.random.Generator) -> Codes:
     """Draw a code for each record from the probabilities model[group] of its group."""
     steps = np.cumsum(model, axis=1)
     steps /= steps[:, -1:]
     # all groups in one sorted line: group g takes the numbers from g to g + 1
     line = (steps + np.arange(len(model))[:, None]).ravel()
     found = np.searchsorted(line, group + rng.random(len(group)), "right") - group * np.int64(model.shape[1])
-    codes: NDArray[np.int32] = np.minimum(found, model.shape[1] - 1).astype(np.int32)
+    codes: Codes = np.minimum(found, model.shape[1] - 1).astype(np.int32)
     return codes
 
 
-def records(table: Table, codes: "NDArray[np.int32]", secret: "NDArray[np.int32]") -> Release:
+def records(table: Table, codes: Codes, secret: Codes) -> Release:
     """Publish records as they are: one class for each distinct tuple of quasi-identifiers."""
     drawn, _ = collapse(table.schema, codes, secret)
     new = np.ones(drawn.distinct, bool)
@@ -124,9 +125,9 @@ KIND = Kind(
                 Choice(("star", "independent")),
                 "star",
                 sweep=True,
-                about="star: quasi-identifiers depend on the sensitive value; independent: on nothing",
+                description="star: quasi-identifiers depend on the sensitive value; independent: on nothing",
             ),
-            "epsilon": Field(Number(0), None, sweep=True, about="of Laplace noise on all counts; none without it"),
+            "epsilon": Field(Number(0), None, sweep=True, description="of Laplace noise on all counts; none without it"),
         }
     ),
     _build,

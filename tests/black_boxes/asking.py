@@ -1,5 +1,7 @@
 """Short ways to ask a stranger, by the doors that users take."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from contextlib import chdir
 from pathlib import Path

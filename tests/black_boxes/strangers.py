@@ -1,5 +1,7 @@
 """Sanitizers that we did not write, so to speak: kind ones, and hostile ones. They run in child processes only."""
 
+from __future__ import annotations
+
 import os
 import signal
 import time

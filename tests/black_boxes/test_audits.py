@@ -1,5 +1,7 @@
 """Black boxes audited from end to end; the figures come from a loop that shares no code with the toolkit."""
 
+from __future__ import annotations
+
 from contextlib import chdir
 
 import numpy as np

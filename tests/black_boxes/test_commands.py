@@ -1,5 +1,7 @@
 """Commands, releases made elsewhere, and `dit` around them."""
 
+from __future__ import annotations
+
 import json
 import os
 import signal

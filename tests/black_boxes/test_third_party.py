@@ -1,5 +1,7 @@
 """Libraries that we did not write, audited from end to end."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dit_dask as dit
-from dit_dask import config
+from dit_dask.config import document as config
 from tests.conftest import ROOT
 from tests.third_party import environment
 

@@ -1,5 +1,7 @@
 """A command-line sanitizer on CSV files, standard library only; its behaviour is chosen by a word."""
 
+from __future__ import annotations
+
 import csv
 import os
 import sys

@@ -1,5 +1,7 @@
 """Real servers for tests: SeaweedFS speaks S3 on loopback."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 

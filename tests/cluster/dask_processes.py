@@ -1,5 +1,7 @@
 """A Dask cluster of single processes, each of which a test may kill."""
 
+from __future__ import annotations
+
 import os
 import socket
 import subprocess

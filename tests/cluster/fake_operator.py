@@ -1,5 +1,7 @@
 """kmock as a Kubernetes API over HTTP, in which a Dask operator's doings are played from a script."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import threading
@@ -29,7 +31,7 @@ def runner(phase: str, *, code: int | None = None, waiting: str | None = None, r
 class Api(kmock.KubernetesEmulator):
     """Remembers objects; answers for pods from `script`, one step a look; fails as `faults` say."""
 
-    def prepare(self) -> "Api":
+    def prepare(self) -> Api:
         """Set what a test may change."""
         self.script: list[dict[str, Any] | None] = []
         self.faults: list[dict[str, Any]] = []

@@ -1,5 +1,7 @@
 """An adversary that takes more memory than a small worker has, when told to."""
 
+from __future__ import annotations
+
 import os
 
 import numpy as np

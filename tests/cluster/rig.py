@@ -1,5 +1,7 @@
 """A real Kubernetes control plane on this machine, with pods as processes, and a small client of its API."""
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os

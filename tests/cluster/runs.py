@@ -1,5 +1,7 @@
 """Starting `dit` as users do, and reading what it left."""
 
+from __future__ import annotations
+
 import io
 import json
 import os

@@ -3,6 +3,8 @@
 `tools/write_reliability_table.py` runs these tests and writes what they report into docs/reliability.md.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import random

@@ -1,5 +1,7 @@
 """The Dockerfile's steps, built on a base that this machine can make: Debian's own Python instead of the official image."""
 
+from __future__ import annotations
+
 import os
 import re
 import shutil

@@ -1,5 +1,7 @@
 """Results do not depend on how the work is cut or who does it."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 import dit_dask as dit
-from dit_dask import datasets
-from dit_dask import plan as planner
+from dit_dask.audit import plan as planner
+from dit_dask.inputs import datasets
 from tests.cluster.runs import assert_same, rows, summary
 from tests.cluster.runs import dit as dit_command
 

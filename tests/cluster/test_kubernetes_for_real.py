@@ -1,5 +1,7 @@
 """Audits on a real Kubernetes control plane with the real Dask operator; only the kubelet is replaced (pods are processes)."""
 
+from __future__ import annotations
+
 import json
 import os
 import signal

@@ -1,5 +1,7 @@
 """The launcher against a Kubernetes API over HTTP, through the whole life of a deployed audit."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -9,7 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from dit_dask import deploy, kube, launcher, pods
+from dit_dask.cluster.kubernetes import api as kube
+from dit_dask.cluster.kubernetes import objects as pods
+from dit_dask.deployment import launcher
+from dit_dask.deployment import manifests as deploy
 from dit_dask.errors import DitError, RunError
 from tests.cluster.fake_operator import Api, runner, serving
 from tests.cluster.runs import dit
@@ -37,7 +42,7 @@ def api(served: tuple[Api, Path], monkeypatch: pytest.MonkeyPatch) -> Api:
 @cache
 def printed_document() -> str:
     printed = deploy.manifests(
-        str(ROOT / "configs" / "s3-audit.yaml"), deploy.Wishes("registry.example.org/dit:0.1.0", secret="s3")
+        str(ROOT / "configs" / "s3-audit.yaml"), deploy.DeployOptions("registry.example.org/dit:0.1.0", secret="s3")
     )
     content = next(one for one in yaml.safe_load_all(printed) if one["kind"] == "ConfigMap")
     return str(content["data"]["launch.yaml"])

@@ -1,5 +1,7 @@
 """Measures on a cluster: what they are shown, how they are spread, kept and resumed."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,13 +13,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dit_dask import cluster, config, discrimination_by_value, discrimination_rate, measurements, measuring, run
-from dit_dask.config import Location
+from dit_dask import cluster, discrimination_by_value, discrimination_rate, run
+from dit_dask.audit import measure_plan as measurements
+from dit_dask.audit.measure_plan import Measurement
+from dit_dask.config import document as config
 from dit_dask.errors import RunError
-from dit_dask.measurements import Measurement
-from dit_dask.measures.kind import Evidence, Finding
-from dit_dask.progress import Silent
-from dit_dask.store import Folder
+from dit_dask.execution import measures as measuring
+from dit_dask.execution.progress import Silent
+from dit_dask.measures.base import MeasureInput, MeasureResult
+from dit_dask.storage.folder import Folder
+from dit_dask.storage.location import Location
 from tests.cluster.runs import dit
 
 MEASURE = {"name": "discrimination", "target": "illness", "keys": ["job", "shoe"]}
@@ -26,26 +31,26 @@ MEASURE = {"name": "discrimination", "target": "illness", "keys": ["job", "shoe"
 class Spread:
     """Sums row numbers in pieces; says what it was shown."""
 
-    def pieces(self, evidence: Evidence) -> Sequence[Any]:
+    def pieces(self, evidence: MeasureInput) -> Sequence[Any]:
         return np.array_split(np.arange(len(evidence.frame)), 3)
 
-    def find_piece(self, evidence: Evidence, piece: Any) -> int:
+    def find_piece(self, evidence: MeasureInput, piece: Any) -> int:
         return int(evidence.frame.index[piece].to_numpy().sum())
 
-    def join(self, evidence: Evidence, found: Sequence[int]) -> Finding:
-        return Finding(sum(found), [], len(found), columns={"twice": 2 * np.arange(len(evidence.frame))})
+    def join(self, evidence: MeasureInput, found: Sequence[int]) -> MeasureResult:
+        return MeasureResult(sum(found), [], len(found), columns={"twice": 2 * np.arange(len(evidence.frame))})
 
-    def find(self, evidence: Evidence) -> Finding:
+    def find(self, evidence: MeasureInput) -> MeasureResult:
         raise NotImplementedError("it is divided")
 
 
 class Fails:
-    def find(self, _evidence: Evidence) -> Finding:
+    def find(self, _evidence: MeasureInput) -> MeasureResult:
         raise ValueError("as it must")
 
 
 @pytest.fixture
-def prepared(config_file: Path) -> run.Prepared:
+def prepared(config_file: Path) -> run.PreparedRun:
     people = pd.read_csv(config_file.parent / "people.csv")
     people.assign(shoe=[str(36 + n % 9) if n % 7 else "?" for n in range(len(people))]).to_csv(
         config_file.parent / "people.csv", index=False
@@ -55,17 +60,17 @@ def prepared(config_file: Path) -> run.Prepared:
     )
 
 
-def test_a_measure_sees_the_used_rows_and_columns_outside_the_schema(prepared: run.Prepared) -> None:
-    assert prepared.agenda is not None
-    frame = prepared.agenda.material.frame
+def test_a_measure_sees_the_used_rows_and_columns_outside_the_schema(prepared: run.PreparedRun) -> None:
+    assert prepared.measure_plan is not None
+    frame = prepared.measure_plan.shared_inputs.frame
     assert list(frame.columns) == ["age", "town", "job", "illness", "shoe"]
     assert len(frame) == prepared.rows.used == 60  # a missing shoe drops no row from the audit
     assert frame["shoe"].isna().tolist() == [n % 7 == 0 for n in range(60)]
 
 
-def test_only_a_config_with_measures_has_another_digest(config_file: Path, prepared: run.Prepared) -> None:
+def test_only_a_config_with_measures_has_another_digest(config_file: Path, prepared: run.PreparedRun) -> None:
     plain = run.prepare(config.read(str(config_file)))
-    assert plain.agenda is None
+    assert plain.measure_plan is None
     assert plain.folder.url.rsplit("-", 1)[0].endswith("people")
     assert plain.folder.url != prepared.folder.url
     (config_file.parent / "people.csv").write_text((config_file.parent / "people.csv").read_text().replace(",44", ",45"))
@@ -78,31 +83,31 @@ def one(measure: Any, identity: str = "spread") -> Measurement:
     return Measurement(identity, "spread", {"name": "spread"}, measure, {}, None)
 
 
-def test_a_divided_measure_is_joined_and_its_columns_kept(prepared: run.Prepared, tmp_path: Path) -> None:
-    assert prepared.agenda is not None
-    agenda = measurements.Agenda(prepared.agenda.material, [one(Spread())], "")
+def test_a_divided_measure_is_joined_and_its_columns_kept(prepared: run.PreparedRun, tmp_path: Path) -> None:
+    assert prepared.measure_plan is not None
+    measure_plan = measurements.MeasurePlan(prepared.measure_plan.shared_inputs, [one(Spread())], "")
     folder = Folder(Location(str(tmp_path / "run"), {}))
     with cluster.in_process() as client:
-        (entry,) = measuring.take(client, agenda, folder, Silent())
+        (entry,) = measuring.take(client, measure_plan, folder, Silent())
         assert (entry["value"], entry["records"], entry["columns"]) == (sum(range(60)), 3, ["twice"])
         kept = tmp_path / "run" / "measures" / "spread.json"
         stamp = kept.stat().st_mtime_ns
-        assert measuring.take(client, agenda, folder, Silent()) == [entry]
+        assert measuring.take(client, measure_plan, folder, Silent()) == [entry]
         assert kept.stat().st_mtime_ns == stamp
         (tmp_path / "run" / "measures" / "spread.parquet").unlink()
-        assert not measuring.whole(agenda, folder)
-        assert measuring.take(client, agenda, folder, Silent()) == [entry]
+        assert not measuring.whole(measure_plan, folder)
+        assert measuring.take(client, measure_plan, folder, Silent()) == [entry]
     columns = pd.read_parquet(tmp_path / "run" / "measures" / "spread.parquet")
     assert columns["record"].tolist() == list(range(60))
     assert columns["twice"].tolist() == list(range(0, 120, 2))
 
 
-def test_a_measure_that_fails_says_so_in_one_line_and_the_others_are_kept(prepared: run.Prepared, tmp_path: Path) -> None:
-    assert prepared.agenda is not None
-    agenda = measurements.Agenda(prepared.agenda.material, [one(Spread()), one(Fails(), "fails")], "")
+def test_a_measure_that_fails_says_so_in_one_line_and_the_others_are_kept(prepared: run.PreparedRun, tmp_path: Path) -> None:
+    assert prepared.measure_plan is not None
+    measure_plan = measurements.MeasurePlan(prepared.measure_plan.shared_inputs, [one(Spread()), one(Fails(), "fails")], "")
     folder = Folder(Location(str(tmp_path / "run"), {}))
     with cluster.in_process() as client, pytest.raises(RunError, match=r"^fails: ValueError: as it must$"):
-        measuring.take(client, agenda, folder, Silent())
+        measuring.take(client, measure_plan, folder, Silent())
     assert measuring.stored(folder, one(Spread())) is not None
 
 

@@ -1,5 +1,7 @@
 """Single objects under many writers: files, memory, and buckets over the real S3 protocol."""
 
+from __future__ import annotations
+
 import json
 import multiprocessing
 import os
@@ -11,12 +13,12 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from dit_dask import history, manifest
-from dit_dask.config import Location
+from dit_dask.audit import index, manifest
+from dit_dask.audit.parts import read_part, write_part
 from dit_dask.engines import Influence
 from dit_dask.errors import InputError, RunError
-from dit_dask.parts import read_part, write_part
-from dit_dask.store import Folder
+from dit_dask.storage.folder import Folder
+from dit_dask.storage.location import Location
 from tests.cluster.weed import S3Server
 
 WRITERS = 6
@@ -46,7 +48,7 @@ def enter(folder: Folder, number: int) -> None:
     for turn in range(4):
         run = f"{number}-{turn}"
         figures = {"mondrian-k2": {"delta": number / 10, "mean": 0.0}}
-        history.append(folder, {"date": "2026-11-16", "name": run, "audit": "a", "run": run, "tests": figures})
+        index.append(folder, {"date": "2026-11-16", "name": run, "audit": "a", "run": run, "tests": figures})
 
 
 def test_one_of_many_creators_wins_and_all_see_the_same_content(folder: Folder) -> None:
@@ -60,7 +62,7 @@ def test_one_of_many_creators_wins_and_all_see_the_same_content(folder: Folder) 
 def test_the_index_loses_no_entry_of_many_writers_and_doubles_none(folder: Folder) -> None:
     with crowd(folder) as pool:
         list(pool.map(enter, [folder] * WRITERS, range(WRITERS)))
-    runs = [one["run"] for one in history.read(folder)]
+    runs = [one["run"] for one in index.read(folder)]
     assert sorted(runs) == sorted(f"{number}-{turn}" for number in range(WRITERS) for turn in range(4))
 
 
@@ -119,7 +121,7 @@ def test_uploads_that_nobody_will_finish_are_aborted_in_this_run_folder_only(s3:
     mine, theirs = uuid4().hex, uuid4().hex
     for name in (mine, theirs):
         fs.call_s3("create_multipart_upload", Bucket="audits", Key=f"{name}/part")
-    Folder(Location(f"s3://audits/{mine}", s3.resolved)).tidy()
+    Folder(Location(f"s3://audits/{mine}", s3.resolved)).remove_temporary()
     left = fs.call_s3("list_multipart_uploads", Bucket="audits").get("Uploads", [])
     assert [upload["Key"] for upload in left if upload["Key"].startswith((mine, theirs))] == [f"{theirs}/part"]
 
@@ -130,7 +132,7 @@ def test_files_left_half_written_long_ago_are_removed(tmp_path: Path) -> None:
     for path in (old, young):
         path.write_bytes(b"half")
     os.utime(old, (time.time() - 7200,) * 2)
-    Folder(Location(str(tmp_path), {})).tidy()
+    Folder(Location(str(tmp_path), {})).remove_temporary()
     assert not old.exists()
     assert young.exists()
 

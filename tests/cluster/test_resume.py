@@ -1,5 +1,7 @@
 """Interrupted and started again, a run does only what is missing."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil

@@ -1,5 +1,7 @@
 """From bucket to bucket, over the real S3 protocol."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 import s3fs
 import yaml
 
-from dit_dask import datasets
+from dit_dask.inputs import datasets
 from tests.cluster.runs import assert_same, dit
 from tests.cluster.weed import KEY, SECRET, S3Server
 

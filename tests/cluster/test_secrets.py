@@ -1,5 +1,7 @@
 """A credential in a config reaches nothing that a run writes, prints or logs."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,9 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from dit_dask import datasets, store
-from dit_dask.config import Location
-from dit_dask.store import Folder
+from dit_dask.inputs import datasets
+from dit_dask.storage import filesystem as store
+from dit_dask.storage.folder import Folder
+from dit_dask.storage.location import Location
 from tests.cluster.runs import dit
 from tests.cluster.weed import KEY, SECRET, S3Server
 

@@ -1,5 +1,7 @@
 """Accuracy and closeness in runs: on real workers, in files, in the report, and in one line where the input is wrong."""
 
+from __future__ import annotations
+
 import json
 import re
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 import dit_dask as dit
 from dit_dask import cluster
-from dit_dask.measures import closeness as closest
+from dit_dask.measures.synthetic import closeness as closest
 from tests.cluster.runs import dit as command
 
 TOWNS = [f"Town-{number:03d}" for number in range(40)]

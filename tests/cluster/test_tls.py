@@ -1,5 +1,7 @@
 """Clusters by address, with real schedulers and workers: mutual TLS, what is refused, and version skew."""
 
+from __future__ import annotations
+
 import json
 import os
 import socketserver

@@ -1,5 +1,7 @@
 """SeaweedFS, a real S3 server on loopback that tests may kill and start again."""
 
+from __future__ import annotations
+
 import json
 import os
 import signal

@@ -1,5 +1,7 @@
 """The command as a user runs it."""
 
+from __future__ import annotations
+
 import json
 import re
 import subprocess

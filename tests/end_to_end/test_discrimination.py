@@ -1,5 +1,7 @@
 """Discrimination rates in a run: what reaches measures.json, the report, the terminal and the result."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 
@@ -9,7 +11,9 @@ import pytest
 from sklearn.metrics import homogeneity_score
 
 import dit_dask as dit
-from dit_dask import config, datasets, run
+from dit_dask import run
+from dit_dask.config import document as config
+from dit_dask.inputs import datasets
 from tests.cluster.runs import dit as command
 from tests.conftest import ROOT
 

@@ -1,5 +1,7 @@
 """The test on noisy counts, from a config to a verdict."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 
@@ -9,12 +11,13 @@ import pytest
 from distributed import Client, LocalCluster
 
 import dit_dask as dit
-from dit_dask import config, datasets
+from dit_dask.audit.build import build_tests, check_tests
+from dit_dask.config import document as config
 from dit_dask.engines.noisy_counts import binned, count, exact
 from dit_dask.errors import InputError
+from dit_dask.inputs import datasets
+from dit_dask.inputs.load import load
 from dit_dask.kernels.mechanisms import Laplace
-from dit_dask.load import load
-from dit_dask.sweep import build_tests, check_tests
 from tests.audits import checked, loaded, points
 from tests.cluster.runs import assert_same
 

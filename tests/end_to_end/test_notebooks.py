@@ -1,5 +1,7 @@
 """Every notebook runs from top to bottom."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import nbformat

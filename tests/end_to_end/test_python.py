@@ -1,12 +1,14 @@
 """`dit.audit` as a notebook uses it."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import dit_dask as dit
-from dit_dask import datasets
+from dit_dask.inputs import datasets
 
 SCHEMA = {"quasi_identifiers": {"age": {"kind": "numeric"}, "sex": {"kind": "categorical"}}, "sensitive": "occupation"}
 TESTS = [{"sanitizer": {"name": "mondrian", "k": [2, 8]}}]

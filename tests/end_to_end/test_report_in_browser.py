@@ -1,5 +1,7 @@
 """The report as a browser shows it."""
 
+from __future__ import annotations
+
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,13 +1,15 @@
 """An audit that a scheduler starts again and again: what is new, what is not, and the trend."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 
 import pytest
 
 from dit_dask.errors import InputError
-from dit_dask.load import load
-from dit_dask.source import check_source
+from dit_dask.inputs.load import load
+from dit_dask.inputs.source import check_source
 from tests.audits import WORKED_SCHEMA, checked
 from tests.cluster.runs import dit
 

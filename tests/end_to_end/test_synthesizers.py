@@ -1,5 +1,7 @@
 """An overfitted synthesizer is caught twice, by closeness and by the inference test; an honest one by neither."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import numpy as np

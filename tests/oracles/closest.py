@@ -1,5 +1,7 @@
 """Nearest records by comparing with all of them, one cell after the other: shares no code with the package."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """Accuracy against exact fractions, and against what repeated sampling really does."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections import Counter

@@ -1,5 +1,7 @@
 """Libraries that we did not write, behind our adapters, called as the shipped configs call them."""
 
+from __future__ import annotations
+
 import csv
 from collections import Counter
 from importlib import import_module
@@ -14,10 +16,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dit_dask import datasets
 from dit_dask.adapters.anonypyx import mondrian
 from dit_dask.adapters.kbins import STRATEGIES, kbins
 from dit_dask.errors import InputError
+from dit_dask.inputs import datasets
 from tests.conftest import ROOT
 from tests.third_party import environment
 from tests.third_party.published import anonymity, covers, leaves
@@ -243,7 +245,7 @@ def test_anjana_suppresses_exactly_the_small_classes_of_its_recoding(anjana: dic
     assert not Counter(map(tuple, release.to_numpy())) - Counter(map(tuple, recoded.to_numpy()))
 
 
-def _recoded(column: "pd.Series[Any]", source: Any, published: set[str]) -> list[str]:
+def _recoded(column: pd.Series[Any], source: Any, published: set[str]) -> list[str]:
     """The only level of a hierarchy whose values are those published, applied to a whole column."""
     if isinstance(source, list):
         ladders = {value: [str(value), *(_bucket(value, width) for width in source), "*"] for value in column}

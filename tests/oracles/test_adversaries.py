@@ -1,5 +1,7 @@
 """Adversaries against scikit-learn trained on the published rows, one by one."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +12,13 @@ from sklearn.naive_bayes import BernoulliNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from dit_dask import datasets
+from dit_dask.audit.build import Test as Point
 from dit_dask.engines.brute_force import influence
 from dit_dask.errors import InputError
-from dit_dask.release import Release
+from dit_dask.inputs import datasets
 from dit_dask.seeds import stream
-from dit_dask.sweep import Test as Point
-from dit_dask.table import Rows
+from dit_dask.values.release import Release
+from dit_dask.values.table import Rows
 from tests.audits import loaded, points
 
 SCHEMA = {

@@ -1,5 +1,7 @@
 """Discrimination rates against the deck, scikit-learn and enumeration."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections import Counter
@@ -11,9 +13,9 @@ from sklearn.metrics import homogeneity_score
 
 import dit_dask as dit
 from dit_dask import seeds
-from dit_dask.measures import attacks
-from dit_dask.measures.published import Published, descended, members
-from dit_dask.release import Ranges, Release, Sets
+from dit_dask.measures.discrimination import attacks
+from dit_dask.measures.discrimination.published import Published, descended, members
+from dit_dask.values.release import Ranges, Release, Sets
 from tests.audits import loaded, points
 
 AGES = [22, 22, 22, 45, 63, 40, 35, 35, 32]

@@ -1,5 +1,7 @@
 """Every distance against scipy or a hand-made formula."""
 
+from __future__ import annotations
+
 import math
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """docs/third-party-tools.md, typed as it is printed."""
 
+from __future__ import annotations
+
 import json
 import os
 import runpy

@@ -1,5 +1,7 @@
 """The tests of closeness against scipy, enumeration, and their own promise under the null hypothesis."""
 
+from __future__ import annotations
+
 import itertools
 
 import numpy as np
@@ -10,7 +12,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dit_dask as dit
-from dit_dask.measures.dominance import Comparison, holm, hypergeometric_tail, nearer, smaller, smallest_p, tail, wilson
+from dit_dask.measures.synthetic.dominance import (
+    Comparison,
+    holm,
+    hypergeometric_tail,
+    nearer,
+    smaller,
+    smallest_p,
+    tail,
+    wilson,
+)
 
 samples = st.lists(st.integers(0, 12), min_size=3, max_size=60)
 

@@ -1,5 +1,7 @@
 """The exact engine against brute force and against the published procedure, on samples of real tables."""
 
+from __future__ import annotations
+
 import csv
 import os
 from dataclasses import replace
@@ -15,11 +17,11 @@ from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
 from dit_dask.engines import brute_force, exact
 from dit_dask.engines.brute_force import Procedure
-from dit_dask.hierarchy import parse
 from dit_dask.sanitizers.claims import KAnonymity, LDiversity
 from dit_dask.sanitizers.mondrian import Mondrian
-from dit_dask.schema import Attribute, Schema, Secret
-from dit_dask.table import Table, collapse
+from dit_dask.values.hierarchy import parse
+from dit_dask.values.schema import Attribute, Schema, Secret
+from dit_dask.values.table import Table, collapse
 from tests.oracles import reference
 
 DATA = Path(os.environ.get("DIT_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))

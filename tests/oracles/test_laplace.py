@@ -1,5 +1,7 @@
 """The exact Laplace test against closed forms, direct integration over the noise, and 40 digits."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction

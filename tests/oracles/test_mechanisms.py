@@ -1,5 +1,7 @@
 """Noise laws against their distributions in scipy and against OpenDP's samplers."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The test on noisy counts against scipy, against the exact values, and on the papers' tables."""
 
+from __future__ import annotations
+
 import math
 from pathlib import Path
 
@@ -7,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dit_dask import config, seeds
+from dit_dask import seeds
+from dit_dask.config import document as config
 from dit_dask.engines import noisy_counts
 from dit_dask.engines.noisy_counts import (
     Patterns,
@@ -21,10 +24,10 @@ from dit_dask.engines.noisy_counts import (
     simulate,
 )
 from dit_dask.engines.noisy_counts.simulation import draw
+from dit_dask.inputs.load import load
 from dit_dask.kernels import sampled_beliefs
 from dit_dask.kernels.mechanisms import Gaussian, Geometric, Laplace, Mechanism, gaussian_sigma
-from dit_dask.load import load
-from dit_dask.table import Rows
+from dit_dask.values.table import Rows
 from tests.counts import pattern
 
 EPSILONS = [1e-3, 0.01, 0.1, 0.5, 1.0, 5.0, math.inf]

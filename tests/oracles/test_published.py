@@ -1,17 +1,19 @@
 """Figures that the papers print, and those of an independent replication."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dit_dask as dit
-from dit_dask import config
+from dit_dask.audit.build import build_tests
+from dit_dask.config import document as config
 from dit_dask.engines.brute_force import influence
-from dit_dask.load import load
+from dit_dask.inputs.load import load
 from dit_dask.sanitizers.claims import recheck
 from dit_dask.seeds import stream
-from dit_dask.sweep import build_tests
 from tests.audits import WORKED, WORKED_SCHEMA
 
 

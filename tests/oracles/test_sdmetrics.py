@@ -1,5 +1,7 @@
 """Accuracy and closeness against sdmetrics, which lives in an environment of its own."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys
@@ -9,8 +11,8 @@ import pandas as pd
 import pytest
 
 import dit_dask as dit
-from dit_dask.measures.buckets import bucketed
-from dit_dask.measures.columns import align
+from dit_dask.measures.synthetic.buckets import bucketed
+from dit_dask.measures.synthetic.columns import align
 
 ROOT = Path(__file__).parents[2]
 

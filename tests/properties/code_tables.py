@@ -1,5 +1,7 @@
 """Random tables that reach the corners of Mondrian: ties, duplicates, constant columns, odd hierarchies, rare secrets."""
 
+from __future__ import annotations
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -7,11 +9,11 @@ from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
 from dit_dask.engines.brute_force import Procedure
-from dit_dask.hierarchy import Hierarchy, flat, parse
 from dit_dask.sanitizers.claims import KAnonymity, LDiversity
 from dit_dask.sanitizers.mondrian import Mondrian
-from dit_dask.schema import Attribute, Schema, Secret
-from dit_dask.table import Table, collapse
+from dit_dask.values.hierarchy import Hierarchy, flat, parse
+from dit_dask.values.schema import Attribute, Schema, Secret
+from dit_dask.values.table import Table, collapse
 
 SHAPES = ("flat", "deep", "chain", "unbalanced")
 

@@ -1,5 +1,7 @@
 """Small mixed tables: numbers, whole numbers, dates, categories and truth values, with missing cells, ties and copies."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st

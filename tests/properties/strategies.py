@@ -1,5 +1,7 @@
 """Random tables of people: ties, duplicates, constant columns, hierarchies of every shape, rare secrets."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

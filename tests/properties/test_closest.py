@@ -1,5 +1,7 @@
 """Exact neighbours: the tree gives what comparing with all records gives, to the bit."""
 
+from __future__ import annotations
+
 from unittest.mock import patch
 
 import numpy as np
@@ -8,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dit_dask.measures import closeness as closest
-from dit_dask.measures import space
-from dit_dask.measures.closeness import closeness
-from dit_dask.measures.columns import align
+from dit_dask.measures.synthetic import closeness as closest
+from dit_dask.measures.synthetic import space
+from dit_dask.measures.synthetic.closeness import closeness
+from dit_dask.measures.synthetic.columns import align
 from tests.oracles.closest import nearest_two
 from tests.properties.mixed_frames import mixed_frames
 

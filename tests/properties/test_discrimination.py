@@ -1,5 +1,7 @@
 """What holds for every discrimination rate."""
 
+from __future__ import annotations
+
 import math
 
 import dask.array as da
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import homogeneity_score
 
 import dit_dask as dit
-from dit_dask.measures.tally import Tally, plug_in
+from dit_dask.measures.discrimination.histogram import CountHistogram, plug_in
 
 CELLS = st.integers(0, 3)
 TABLES = st.lists(st.tuples(CELLS, CELLS, CELLS, st.sampled_from(["a", "b", "c", "ä"])), min_size=1, max_size=40).map(
@@ -91,8 +93,8 @@ def test_dask_and_arrays_give_the_same_bits(table: pd.DataFrame, blocks: int, es
 @given(st.lists(st.lists(st.integers(1, 5), max_size=6), min_size=1, max_size=5))
 def test_tallies_merge_exactly(parts: list[list[int]]) -> None:
     arrays = [np.array(part, np.int64) for part in parts]
-    whole = Tally.of(np.concatenate(arrays))
-    merged = Tally.merged([Tally.of(part) for part in arrays])
+    whole = CountHistogram.of(np.concatenate(arrays))
+    merged = CountHistogram.merged([CountHistogram.of(part) for part in arrays])
     assert (merged.sizes.tolist(), merged.times.tolist()) == (whole.sizes.tolist(), whole.times.tolist())
     if whole.rows:
         shares = np.concatenate(arrays) / whole.rows

@@ -1,5 +1,7 @@
 """The exact engine against brute force, record by record."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from dit_dask.engines import brute_force, exact
 from dit_dask.engines.brute_force import Procedure
-from dit_dask.table import Table
+from dit_dask.values.table import Table
 from tests.properties.code_tables import procedures, tables
 
 UNHURRIED = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))

@@ -1,5 +1,7 @@
 """Whatever a config or hierarchy file holds, it is understood or refused in one line; nothing else happens."""
 
+from __future__ import annotations
+
 import tempfile
 from pathlib import Path
 
@@ -8,9 +10,10 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dit_dask import config, hierarchy
+from dit_dask.config import document as config
 from dit_dask.errors import InputError
 from dit_dask.run import names
+from dit_dask.values import hierarchy
 from tests.conftest import CONFIG
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)

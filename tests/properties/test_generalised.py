@@ -1,5 +1,7 @@
 """Random generalised values in every notation, held against membership tested one level at a time."""
 
+from __future__ import annotations
+
 import csv
 import datetime
 import io
@@ -16,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dit_dask.errors import InputError
-from dit_dask.generalised import Reader, parse_mapping
-from dit_dask.hierarchy import flat, parse
-from dit_dask.schema import Attribute
+from dit_dask.sanitizers.external.published_values import Reader, parse_mapping
+from dit_dask.values.hierarchy import flat, parse
+from dit_dask.values.schema import Attribute
 from tests.audits import loaded
 
 unhurried = hypothesis.settings(deadline=None)

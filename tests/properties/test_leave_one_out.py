@@ -1,10 +1,12 @@
 """The release without a record, found from the tree of the whole table, against sanitising the table without it."""
 
+from __future__ import annotations
+
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
 from dit_dask.engines.brute_force import Procedure
-from dit_dask.table import Table
+from dit_dask.values.table import Table
 from tests.properties.code_tables import procedures, tables
 
 RNG = np.random.default_rng(0)

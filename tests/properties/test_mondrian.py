@@ -1,5 +1,7 @@
 """Mondrian, naive Bayes and conditional frequency against the slow, separately written reference."""
 
+from __future__ import annotations
+
 import tempfile
 from pathlib import Path
 
@@ -8,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 
 from dit_dask.engines.brute_force import influence
-from dit_dask.load import load
-from dit_dask.release import Release
+from dit_dask.inputs.load import load
 from dit_dask.sanitizers.claims import recheck
 from dit_dask.seeds import stream
-from dit_dask.table import Rows
+from dit_dask.values.release import Release
+from dit_dask.values.table import Rows
 from tests.audits import checked, points
 from tests.oracles import reference
 from tests.properties.strategies import People, people, sanitizers

@@ -1,5 +1,7 @@
 """Patterns, bins and samples of random tables against plain Python, and in any order."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 

@@ -1,5 +1,7 @@
 """The examples of docs/third-party-tools.md, as data."""
 
+from __future__ import annotations
+
 import re
 from typing import Any
 

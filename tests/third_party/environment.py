@@ -1,5 +1,7 @@
 """anjana's own environment, and the argument lists that run in it."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess

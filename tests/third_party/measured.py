@@ -1,5 +1,7 @@
 """Print what pycanon makes of published tables, as JSON; runs in the environment of anjana, which brings pycanon."""
 
+from __future__ import annotations
+
 import json
 import sys
 

@@ -1,5 +1,7 @@
 """A reading of published tables that shares no code with the package: what a value covers, and how anonymous a table is."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,7 @@
 """anjana's adapter on a table whose row labels are not positions, as a table without some of its rows has."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pandas as pd

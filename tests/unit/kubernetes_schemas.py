@@ -1,5 +1,7 @@
 """Kubernetes objects held against their schemas, with unknown fields refused."""
 
+from __future__ import annotations
+
 from functools import cache
 from importlib.resources import files
 from pathlib import Path

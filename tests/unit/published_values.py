@@ -1,12 +1,14 @@
 """Columns whose published values are read, and what a reading says in the terms of their own values."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pandas as pd
 
-from dit_dask.generalised import Reader
-from dit_dask.hierarchy import flat, parse
-from dit_dask.schema import Attribute
+from dit_dask.sanitizers.external.published_values import Reader
+from dit_dask.values.hierarchy import flat, parse
+from dit_dask.values.schema import Attribute
 from tests.audits import loaded
 
 

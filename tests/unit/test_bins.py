@@ -1,5 +1,7 @@
 """Bins that cannot be used end in one clear line, without a value of anyone."""
 
+from __future__ import annotations
+
 import datetime
 import tracemalloc
 

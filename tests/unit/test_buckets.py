@@ -1,5 +1,7 @@
 """Buckets: on which side an edge is, what ties do, and where unusual cells go."""
 
+from __future__ import annotations
+
 import datetime
 
 import numpy as np
@@ -7,8 +9,8 @@ import pandas as pd
 import pytest
 
 import dit_dask as dit
-from dit_dask.measures.buckets import bucketed, quantile_edges
-from dit_dask.measures.columns import align
+from dit_dask.measures.synthetic.buckets import bucketed, quantile_edges
+from dit_dask.measures.synthetic.columns import align
 
 
 def codes(original: list, other: list, bins: int = 10, **options: object) -> list[list[int]]:

@@ -1,5 +1,7 @@
 """Certificates for trying out."""
 
+from __future__ import annotations
+
 import os
 import ssl
 import stat
@@ -10,7 +12,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dit_dask import certificates
+from dit_dask.deployment import certificates
 from dit_dask.errors import InputError
 
 

@@ -1,12 +1,15 @@
 """What is known about a cluster before anything is asked of it."""
 
+from __future__ import annotations
+
 import re
 from typing import Any
 
 import pytest
 
-from dit_dask import cluster, cluster_spec
+from dit_dask import cluster
 from dit_dask.cluster import address, versions
+from dit_dask.config import cluster as cluster_spec
 from dit_dask.errors import InputError
 from tests.audits import WORKED_SCHEMA, checked
 

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import json
 from importlib.resources import files
 from pathlib import Path
@@ -7,12 +9,12 @@ import jsonschema
 import pytest
 import yaml
 
-from dit_dask import config
+from dit_dask.audit.build import check_tests, json_schema
+from dit_dask.audit.measure_plan import check_measures
+from dit_dask.config import document as config
+from dit_dask.config.constraints import Number
 from dit_dask.errors import InputError
-from dit_dask.measurements import check_measures
-from dit_dask.spec import Number
-from dit_dask.store import redacted
-from dit_dask.sweep import check_tests, json_schema
+from dit_dask.storage.redaction import redacted
 from tests.audits import checked
 from tests.conftest import ROOT
 

@@ -1,5 +1,7 @@
 """The embedded census and its hierarchies, and how known datasets are found, fetched and rewritten."""
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import json
@@ -14,8 +16,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dit_dask import datasets, hierarchy, store
 from dit_dask.errors import InputError
+from dit_dask.inputs import datasets
+from dit_dask.storage import folder as store
+from dit_dask.values import hierarchy
 
 DATA = Path(str(resources.files("dit_dask").joinpath("data")))
 MODEL: dict[str, Any] = json.loads((DATA / "census.json").read_text(encoding="utf-8"))
@@ -181,7 +185,7 @@ def test_the_census_looks_like_adult() -> None:
 
 
 def test_importing_the_module_loads_no_numeric_library() -> None:
-    code = "import sys, dit_dask.datasets; sys.exit('numpy' in sys.modules or 'pandas' in sys.modules)"
+    code = "import sys, dit_dask.inputs.datasets; sys.exit('numpy' in sys.modules or 'pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

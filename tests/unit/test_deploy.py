@@ -1,5 +1,7 @@
 """Manifests of deployed audits: valid, narrow, free of secrets; and what is refused."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +12,10 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from dit_dask import cluster_spec, deploy, pods
-from dit_dask.deploy import Wishes
+from dit_dask.cluster.kubernetes import objects as pods
+from dit_dask.config import cluster as cluster_spec
+from dit_dask.deployment import manifests as deploy
+from dit_dask.deployment.manifests import DeployOptions
 from dit_dask.errors import InputError
 from tests.conftest import CONFIG, ROOT
 from tests.unit import kubernetes_schemas
@@ -52,8 +56,8 @@ def rich(people: Path) -> Path:
     return path
 
 
-def documents(path: Path, **wishes: Any) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(deploy.manifests(str(path), Wishes(**wishes))))
+def documents(path: Path, **options: Any) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(deploy.manifests(str(path), DeployOptions(**options))))
 
 
 def only(kind: str, found: list[dict[str, Any]]) -> dict[str, Any]:
@@ -102,9 +106,9 @@ def test_the_schemas_refuse_what_they_do_not_know() -> None:
 
 
 def test_a_dask_cluster_from_outside_is_valid_too(rich: Path) -> None:
-    settings = deploy.prepare(str(rich), Wishes(secret="bucket")).settings
+    settings = deploy.prepare(str(rich), DeployOptions(secret="bucket")).settings
     for changed in ({}, {"adaptive": None, "tls_secret": None, "env_from": []}):
-        shape = pods.Shape("dit-1", "audits", "dit-1", 3, {**settings, **changed})
+        shape = pods.ClusterTemplate("dit-1", "audits", "dit-1", 3, {**settings, **changed})
         kubernetes_schemas.check(pods.dask_cluster(shape, ["S3_KEY"], 600))
         kubernetes_schemas.check(pods.network_policy("dit-1", "audits", "dit-1", settings))
 
@@ -253,7 +257,7 @@ def test_storage_on_other_ports_can_be_reached(people: Path, tmp_path: Path) -> 
 def test_deploying_needs_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("S3_KEY", "S3_SECRET", "S3_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
-    printed = deploy.manifests(str(S3_AUDIT), Wishes(IMAGE, secret="bucket"))
+    printed = deploy.manifests(str(S3_AUDIT), DeployOptions(IMAGE, secret="bucket"))
     assert "# - Secret bucket with the keys S3_ENDPOINT, S3_KEY, S3_SECRET" in printed
 
 
@@ -279,9 +283,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_wrong_wishes_are_one_line(case: str) -> None:
-    wishes, said = REFUSED[case]
+    options, said = REFUSED[case]
     with pytest.raises(InputError, match=re.escape(said)) as caught:
-        deploy.manifests(str(S3_AUDIT), Wishes(**{"image": IMAGE, "secret": "bucket"} | wishes))
+        deploy.manifests(str(S3_AUDIT), DeployOptions(**{"image": IMAGE, "secret": "bucket"} | options))
     assert "\n" not in str(caught.value)
 
 
@@ -315,22 +319,22 @@ def test_what_would_fail_in_the_cluster_is_refused_here(case: str, tmp_path: Pat
     assert old in text
     (tmp_path / "audit.yaml").write_text(text.replace(old, new))
     with pytest.raises(InputError, match=re.escape(said)) as caught:
-        deploy.manifests(str(tmp_path / "audit.yaml"), Wishes(IMAGE, secret="bucket"))
+        deploy.manifests(str(tmp_path / "audit.yaml"), DeployOptions(IMAGE, secret="bucket"))
     assert "\n" not in str(caught.value)
     assert "AKIA123" not in str(caught.value)
 
 
 def test_an_option_cannot_hide_a_secret_that_the_file_shows(tmp_path: Path) -> None:
     (tmp_path / "audit.yaml").write_text(S3_AUDIT.read_text().replace('secret: "${S3_SECRET}"', "secret: hidden", 1))
-    wishes = Wishes(IMAGE, secret="bucket", overrides=("data.storage_options.secret=${S3_SECRET}",))
+    options = DeployOptions(IMAGE, secret="bucket", overrides=("data.storage_options.secret=${S3_SECRET}",))
     with pytest.raises(InputError, match=r"data\.storage_options\.secret must be a reference"):
-        deploy.manifests(str(tmp_path / "audit.yaml"), wishes)
+        deploy.manifests(str(tmp_path / "audit.yaml"), options)
 
 
 def test_hierarchies_too_large_for_kubernetes_are_refused(rich: Path) -> None:
     (rich.parent / "ground.csv").write_text("x" * 1_100_000)
     with pytest.raises(InputError, match=r"at most 1,000,000 fit: use URLs for them"):
-        deploy.manifests(str(rich), Wishes())
+        deploy.manifests(str(rich), DeployOptions())
 
 
 def test_memory_of_the_config_is_what_workers_are_told(rich: Path) -> None:

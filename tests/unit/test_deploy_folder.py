@@ -1,5 +1,7 @@
 """What deploy/ holds is current, linted, and free of logic."""
 
+from __future__ import annotations
+
 import re
 import shlex
 import subprocess
@@ -10,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dit_dask import pods
 from dit_dask.cli import main
+from dit_dask.cluster.kubernetes import objects as pods
 from tests.conftest import ROOT
 from tests.unit import kubernetes_schemas
 

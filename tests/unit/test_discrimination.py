@@ -1,5 +1,7 @@
 """What the discrimination rate accepts, refuses and shows."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +11,14 @@ import pandas as pd
 import pytest
 
 import dit_dask as dit
-from dit_dask import config, risk
-from dit_dask.config import check
+from dit_dask import risk
+from dit_dask.config import document as config
+from dit_dask.config.document import check
 from dit_dask.errors import InputError
-from dit_dask.measures.joint import Joint
-from dit_dask.measures.listing import by_value
+from dit_dask.execution.histograms import numbered
+from dit_dask.measures.discrimination.contingency import ContingencyTable
+from dit_dask.measures.discrimination.listing import by_value
 from dit_dask.run import prepare
-from dit_dask.tallies import numbered
 
 TABLE = pd.DataFrame({"x": ["a", "b", None, "a"], "y": [1.0, 2.0, 1.0, np.nan], "z": list("pqrs")})
 LONG = pd.DataFrame({"x": list("aabb") * 5, "y": list("cdcd") * 5})
@@ -123,7 +126,7 @@ def test_the_interval_is_the_same_for_the_same_seed_and_nearly_on_dask() -> None
 
 def test_rare_values_are_pooled_unless_asked_for() -> None:
     key = np.repeat([0, 1, 2], [10, 9, 3])
-    profile = Joint.of(key, np.arange(22) % 3).profile()
+    profile = ContingencyTable.of(key, np.arange(22) % 3).profile()
     lines = by_value(profile, lambda place: f"secret {place}", show_values=False)
     assert [line["value"] for line in lines] == ["secret 0", None]
     assert (lines[1]["values"], lines[1]["count"]) == (2, 12)

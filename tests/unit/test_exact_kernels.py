@@ -1,5 +1,7 @@
 """Each kernel of the exact engine alone, compiled, on arrays small enough to check by hand."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What the exact engine accepts, and tables at its limits."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,12 +14,12 @@ from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
 from dit_dask.engines import brute_force, exact
 from dit_dask.engines.brute_force import Procedure
-from dit_dask.hierarchy import parse
 from dit_dask.sanitizers.claims import KAnonymity
 from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.sanitizers.raw import Raw
-from dit_dask.schema import Attribute, Schema, Secret
-from dit_dask.table import Table, collapse
+from dit_dask.values.hierarchy import parse
+from dit_dask.values.schema import Attribute, Schema, Secret
+from dit_dask.values.table import Table, collapse
 
 PROCEDURE = Procedure(Mondrian(KAnonymity(2), (2, False, True)), TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
 

@@ -1,10 +1,12 @@
 """The order in which a black box is asked: what would change if only the record's own row went."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 
 from dit_dask.engines import ENGINES
-from dit_dask.engines.foresight import foreseen
+from dit_dask.engines.priority import estimated_influence
 from tests.audits import loaded, points
 
 SCHEMA = {"quasi_identifiers": {"age": {"kind": "numeric"}, "sex": {"kind": "categorical"}}, "sensitive": "illness"}
@@ -28,5 +30,5 @@ def test_for_a_release_that_does_not_react_it_is_the_distance_itself():
             test = points(rows, SCHEMA, [{"sanitizer": "raw", "adversary": adversary}])[0]
             everyone = np.arange(rows.table.distinct)
             wanted = ENGINES["brute-force"].influence(rows.table, everyone, test.procedure).distance
-            found = foreseen(rows.table, test.procedure.full(rows.table), test.procedure)
+            found = estimated_influence(rows.table, test.procedure.full(rows.table), test.procedure)
             np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)

@@ -1,7 +1,9 @@
+from __future__ import annotations
+
 import pytest
 
+from dit_dask.audit.gates import judge, parse
 from dit_dask.errors import InputError
-from dit_dask.gates import judge, parse
 
 SUMMARY = [
     {"test": "a", "delta": 0.1, "std": None, "share_over": {"0.01": 0.2}, "quantiles": {"0.99": "inf"}},

@@ -1,5 +1,7 @@
 """Published values of any kind: suppression, mappings, memory, the docs, and the one clear line for what cannot be read."""
 
+from __future__ import annotations
+
 import decimal
 import pickle
 import re
@@ -11,8 +13,8 @@ import pandas as pd
 import pytest
 
 from dit_dask.errors import InputError
-from dit_dask.generalised import Reader, parse_mapping
-from dit_dask.schema import Attribute
+from dit_dask.sanitizers.external.published_values import Reader, parse_mapping
+from dit_dask.values.schema import Attribute
 from tests.unit.published_values import AGES, DAYS, TOWNS, ZIPS, categorical, covered, numeric
 
 
@@ -147,7 +149,7 @@ def test_readings_are_remembered_shared_and_safe_from_writes() -> None:
 
 
 def test_memory_does_not_grow_with_the_number_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dit_dask.generalised.REMEMBERED", 0)
+    monkeypatch.setattr("dit_dask.sanitizers.external.published_values.REMEMBERED", 0)
     reader = Reader(AGES)
     for number in range(1000):
         assert reader(f"[20, 3{number}]").covers.any()

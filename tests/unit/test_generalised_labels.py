@@ -1,12 +1,14 @@
 """Published labels: every accepted form, masks, and what wins when a value could mean two things."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from dit_dask.errors import InputError
-from dit_dask.generalised import Reader
+from dit_dask.sanitizers.external.published_values import Reader
 from tests.unit.published_values import TOWNS, ZIPS, categorical, covered, under
 
 

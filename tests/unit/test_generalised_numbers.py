@@ -1,5 +1,7 @@
 """Published numbers and dates: every accepted form, the nearest level, exact arithmetic."""
 
+from __future__ import annotations
+
 import datetime
 import decimal
 from typing import Any
@@ -9,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dit_dask.errors import InputError
-from dit_dask.generalised import Reader
+from dit_dask.sanitizers.external.published_values import Reader
 from tests.unit.published_values import AGES, DAYS, covered, days, numeric
 
 

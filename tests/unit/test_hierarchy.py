@@ -1,8 +1,10 @@
+from __future__ import annotations
+
 import numpy as np
 import pytest
 
 from dit_dask.errors import InputError
-from dit_dask.hierarchy import flat, missing_leaf, parse
+from dit_dask.values.hierarchy import flat, missing_leaf, parse
 
 UNEQUAL = "Lyon;France;Europe;*\nOslo;Europe;*\nNice;France;Europe;*\nMoon;*\n"
 

@@ -1,14 +1,17 @@
 """The index of all runs, and what counts as a rise."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dit_dask import history
-from dit_dask.config import Location
+from dit_dask.audit import index
 from dit_dask.errors import InputError
-from dit_dask.store import Folder
+from dit_dask.reporting import history
+from dit_dask.storage.folder import Folder
+from dit_dask.storage.location import Location
 
 
 def run(name: str, number: int, delta: Any, **more: Any) -> dict[str, Any]:
@@ -46,8 +49,8 @@ def test_runs_are_compared_with_the_one_before_of_the_same_name_and_audit() -> N
 def test_data_that_did_not_change_is_entered_once_and_data_that_came_back_again(tmp_path: Path) -> None:
     output = Folder(Location(str(tmp_path), {}))
     for number in (1, 1, 2, 2, 1, 1):
-        history.append(output, run("a", number, number / 10))
-    entered = history.read(output)
+        index.append(output, run("a", number, number / 10))
+    entered = index.read(output)
     assert [one["run"] for one in entered] == ["a-1", "a-2", "a-1"]
     assert entered[2]["date"] > entered[0]["date"]
     assert [rise.run for rise in history.rises(entered)] == ["a-2"]
@@ -61,4 +64,4 @@ def test_the_trend_is_a_table_with_rises_marked(tmp_path: Path) -> None:
 
 def test_an_output_without_runs_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no run has been completed there"):
-        history.read(Folder(Location(str(tmp_path), {})))
+        index.read(Folder(Location(str(tmp_path), {})))

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import datetime
 import decimal
 import gzip
@@ -7,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dit_dask.config import check
+from dit_dask.config.document import check
 from dit_dask.errors import InputError
-from dit_dask.load import load
+from dit_dask.inputs.load import load
 from tests.audits import loaded
 
 SCHEMA = {"quasi_identifiers": {"x": {"kind": "numeric"}}, "sensitive": "s"}

@@ -1,5 +1,7 @@
 """Privacy parameters that cannot be used end in one clear line."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

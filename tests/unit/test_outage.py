@@ -1,11 +1,13 @@
 """Which failures of a storage pass, and how long they are waited for."""
 
+from __future__ import annotations
+
 import errno
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from dit_dask import outage
+from dit_dask.storage import retry as outage
 
 
 def answer(code: str, status: int) -> ClientError:
@@ -39,12 +41,12 @@ FINAL = [
 
 @pytest.mark.parametrize("error", PASSING, ids=repr)
 def test_a_server_that_is_away_or_overloaded_may_come_back(error: Exception) -> None:
-    assert outage.is_outage(error)
+    assert outage.is_transient(error)
 
 
 @pytest.mark.parametrize("error", FINAL, ids=repr)
 def test_a_refusal_stays_one(error: Exception) -> None:
-    assert not outage.is_outage(error)
+    assert not outage.is_transient(error)
 
 
 class Clock:
@@ -74,18 +76,18 @@ def test_an_outage_is_ridden_out_with_growing_pauses(clock: Clock, away: float) 
             raise ConnectionRefusedError
         return "here"
 
-    assert outage.riding_out(ask) == "here"
+    assert outage.retry_transient(ask) == "here"
     assert clock.pauses == sorted(clock.pauses)
     assert clock.now <= away + outage.LONGEST_PAUSE
 
 
 def test_patience_ends(clock: Clock) -> None:
     with pytest.raises(ConnectionRefusedError):
-        outage.riding_out(lambda: (_ for _ in ()).throw(ConnectionRefusedError()), patience=30)
+        outage.retry_transient(lambda: (_ for _ in ()).throw(ConnectionRefusedError()), patience=30)
     assert 20 < clock.now <= 30
 
 
 def test_a_refusal_is_told_at_once(clock: Clock) -> None:
     with pytest.raises(PermissionError):
-        outage.riding_out(lambda: (_ for _ in ()).throw(PermissionError()))
+        outage.retry_transient(lambda: (_ for _ in ()).throw(PermissionError()))
     assert clock.pauses == []

@@ -1,11 +1,13 @@
+from __future__ import annotations
+
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from dit_dask import datasets
+from dit_dask.audit.plan import cut, first_rows, make, memory_needed, restore
 from dit_dask.errors import InputError
-from dit_dask.plan import cut, first_rows, make, memory_needed, restore
+from dit_dask.inputs import datasets
 from tests.audits import loaded, points
 
 SCHEMA = {"quasi_identifiers": {"age": {"kind": "numeric"}, "sex": {"kind": "categorical"}}, "sensitive": "occupation"}

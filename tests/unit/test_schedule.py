@@ -1,8 +1,10 @@
 """Cron schedules."""
 
+from __future__ import annotations
+
 import pytest
 
-from dit_dask import schedule
+from dit_dask.deployment import cron as schedule
 from dit_dask.errors import InputError
 
 

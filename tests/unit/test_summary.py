@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import json
 import math
 from itertools import pairwise
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dit_dask.summary import MOST_POINTS, Distribution, describe, merge, points
+from dit_dask.audit.statistics import MOST_POINTS, Distribution, describe, merge, points
 
 distances = st.lists(st.sampled_from([0.0, 0.002, 0.004, 0.05, 0.25, 1 / 3, 2.0]), min_size=1, max_size=60)
 

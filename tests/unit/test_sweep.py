@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import re
 import sys
 from pathlib import Path
@@ -5,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dit_dask import datasets
+from dit_dask.audit.build import run_digest
 from dit_dask.errors import InputError
-from dit_dask.sweep import run_digest
+from dit_dask.inputs import datasets
 from tests.audits import checked, loaded, points
 
 SCHEMA = {"quasi_identifiers": {"age": {"kind": "numeric"}, "sex": {"kind": "categorical"}}, "sensitive": "occupation"}

@@ -1,5 +1,7 @@
 """Synthesizers: they draw from what they counted, and their noise is what epsilon asks for."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -7,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dit_dask.release import Release
 from dit_dask.sanitizers.synthesizer import Marginals, Resample
-from dit_dask.table import Rows
+from dit_dask.values.release import Release
+from dit_dask.values.table import Rows
 from tests.audits import loaded
 
 SCHEMA = {
@@ -34,7 +36,7 @@ def drawn(release: Release) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Recorder(np.random.Generator):
-    """A generator that remembers the noise it was asked for."""
+    """A generator that is_cached the noise it was asked for."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(np.random.Philox(seed))

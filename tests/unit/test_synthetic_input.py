@@ -1,14 +1,16 @@
 """Synthetic data: wrong input says what, expected, got and where; verdicts in words; events to rows."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import dit_dask as dit
-from dit_dask.measures.closeness import verdict
-from dit_dask.measures.dominance import Comparison
-from dit_dask.measures.tables import single_values, typed
-from dit_dask.release import Ranges, Sets
+from dit_dask.measures.synthetic.closeness import verdict
+from dit_dask.measures.synthetic.dominance import Comparison
+from dit_dask.measures.synthetic.tables import single_values, typed
+from dit_dask.values.release import Ranges, Sets
 
 GOOD = pd.DataFrame({"age": [20, 30, 40, 50], "town": list("abab")})
 WRONG = {

@@ -1,9 +1,11 @@
 """When a run counts as stalled."""
 
+from __future__ import annotations
+
 import pytest
 
-from dit_dask import watchdog
-from dit_dask.watchdog import Watchdog
+from dit_dask.execution import stall as watchdog
+from dit_dask.execution.stall import Watchdog
 
 
 @pytest.fixture
@@ -17,10 +19,10 @@ def test_it_waits_for_the_limit_and_begins_anew_when_fed(clock: list[float]) -> 
     dog = Watchdog(60)
     for second, hungry in ((60.0, False), (61.0, True)):
         clock[0] = second
-        assert dog.is_hungry is hungry
+        assert dog.expired is hungry
     dog.feed()
     clock[0] = 120.0
-    assert not dog.is_hungry
+    assert not dog.expired
 
 
 def test_a_task_that_is_known_to_take_long_is_borne_with_unless_a_limit_is_set(clock: list[float]) -> None:
@@ -29,9 +31,9 @@ def test_a_task_that_is_known_to_take_long_is_borne_with_unless_a_limit_is_set(c
         dog.expect(1.0)
         dog.expect(100.0)
     clock[0] = 1900.0
-    assert (patient.is_hungry, strict.is_hungry) == (False, True)
+    assert (patient.expired, strict.expired) == (False, True)
     clock[0] = 2001.0
-    assert patient.is_hungry
+    assert patient.expired
 
 
 def test_it_names_what_it_waits_for(clock: list[float]) -> None:

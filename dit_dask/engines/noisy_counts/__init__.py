@@ -4,6 +4,8 @@ The distance of a record depends on its pattern of counts only, so everything is
 function of that pattern alone: no chunking or order of patterns can change a bit.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from dit_dask.engines.noisy_counts.bins import binned
@@ -14,8 +16,7 @@ from dit_dask.engines.noisy_counts.simulation import COUPLINGS, Sampling, Simula
 from dit_dask.kernels import laplace
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Floats
 
 __all__ = [
     "COUPLINGS",
@@ -41,6 +42,6 @@ __all__ = [
 SCALES = {"emd": 1.0, "tv": 0.5, "emd-v1": 0.25}  # multiples of each other here; no other distance is defined
 
 
-def exact(patterns: Patterns, epsilon: float) -> "NDArray[np.float64]":
+def exact(patterns: Patterns, epsilon: float) -> Floats:
     """Return (m,): the distances under the Laplace mechanism on the scale of `emd`, to rounding."""
     return laplace.distances(patterns.counts, patterns.own, patterns.cells, epsilon)

@@ -1,5 +1,7 @@
 """Numeric attributes in intervals: noisy counts need tuples that more than one row shares."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from bisect import bisect_left, bisect_right
@@ -11,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError, unknown
-from dit_dask.schema import Attribute
-from dit_dask.table import Table, collapse
+from dit_dask.values.schema import Attribute
+from dit_dask.values.table import Table, collapse
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Codes, Ints
 
 
-def binned(table: Table, bins: Mapping[str, Any], where: str) -> tuple[Table, "NDArray[np.int64]"]:
+def binned(table: Table, bins: Mapping[str, Any], where: str) -> tuple[Table, Ints]:
     """Recode numeric attributes; also return which record of the new table each old one became.
 
     A whole number asks for so many bins of equal frequency, fitted to this table; a list gives the edges of intervals in
@@ -44,13 +46,13 @@ def binned(table: Table, bins: Mapping[str, Any], where: str) -> tuple[Table, "N
     return replace(merged, weights=_summed(table.weights, index, merged.distinct)), index
 
 
-def _summed(weights: "NDArray[np.int64]", index: "NDArray[np.int64]", size: int) -> "NDArray[np.int64]":
+def _summed(weights: Ints, index: Ints, size: int) -> Ints:
     total = np.zeros(size, np.int64)
     np.add.at(total, index, weights)
     return total
 
 
-def _equal_frequency(weights: "NDArray[np.int64]", asked: Any, where: str) -> "NDArray[np.int32]":
+def _equal_frequency(weights: Ints, asked: Any, where: str) -> Codes:
     """Cut after the first level that reaches each share; equal values stay together, so there may be fewer bins."""
     if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
         raise InputError(f"{where} must be an integer >= 1 (bins of equal frequency) or a list of edges; got {asked!r}")
@@ -61,7 +63,7 @@ def _equal_frequency(weights: "NDArray[np.int64]", asked: Any, where: str) -> "N
     return np.searchsorted(cuts, np.arange(len(weights))).astype(np.int32)
 
 
-def _by_edges(attribute: Attribute, weights: "NDArray[np.int64]", asked: Sequence[Any], where: str) -> "NDArray[np.int32]":
+def _by_edges(attribute: Attribute, weights: Ints, asked: Sequence[Any], where: str) -> Codes:
     """Compare edges with the levels themselves: `values` are offsets where levels are dates or large integers."""
     edges = [_edge(edge, where) for edge in asked]
     if len(edges) < 2 or any(low >= high for low, high in itertools.pairwise(edges)):
@@ -93,7 +95,7 @@ def _shown(edges: Sequence[Any]) -> str:
     return "[" + ", ".join(str(edge) for edge in edges) + "]"
 
 
-def _intervals(attribute: Attribute, bin_of: "NDArray[np.int32]") -> Attribute:
+def _intervals(attribute: Attribute, bin_of: Codes) -> Attribute:
     """The bins as ordered levels; their numbers are their ranks."""
     size = int(bin_of.max()) + 1
     levels = tuple(f"bin {number + 1} of {size}" for number in range(size))

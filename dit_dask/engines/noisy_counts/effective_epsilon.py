@@ -5,6 +5,8 @@ The events here are thresholds on the belief in the record's own value. One half
 half gives the bound (Clopper and Pearson), so the choice costs no confidence; Bonferroni's correction pays for the records.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from dit_dask.engines.noisy_counts.simulation import Sampling, draw
 from dit_dask.kernels import sampled_beliefs as kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Floats, Ints
 
 THRESHOLDS = 64
 
@@ -34,7 +36,7 @@ class PrivacyLoss:
         return self.epsilon > claimed
 
 
-def released_beliefs(patterns: Patterns, sampling: Sampling) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
+def released_beliefs(patterns: Patterns, sampling: Sampling) -> tuple[Floats, Floats]:
     """Return two (m, N): the belief in each record's own value with it and without it, in the order of the draws.
 
     They come from streams of their own, so that records may be chosen by their simulated distances.
@@ -50,9 +52,7 @@ def released_beliefs(patterns: Patterns, sampling: Sampling) -> tuple["NDArray[n
     return beliefs[0], beliefs[1]
 
 
-def privacy_loss(
-    with_record: "NDArray[np.float64]", without: "NDArray[np.float64]", delta_dp: float = 0.0, confidence: float = 0.95
-) -> PrivacyLoss:
+def privacy_loss(with_record: Floats, without: Floats, delta_dp: float = 0.0, confidence: float = 0.95) -> PrivacyLoss:
     """Bound from below the ε of beliefs[m, N], N independent samples a side; the sides may depend on each other."""
     share = (1 - confidence) / len(with_record)
     bounds = [_bound(ours, theirs, delta_dp, share) for ours, theirs in zip(with_record, without, strict=True)]
@@ -60,7 +60,7 @@ def privacy_loss(
     return PrivacyLoss(bounds[place], place, confidence)
 
 
-def _bound(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]", delta_dp: float, error: float) -> float:
+def _bound(ours: Floats, theirs: Floats, delta_dp: float, error: float) -> float:
     """Return a lower bound on ε that is wrong with probability `error` at most."""
     half = len(ours) // 2
     pooled = np.concatenate([ours[:half], theirs[:half]])
@@ -71,9 +71,7 @@ def _bound(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]", delta_dp:
     return max(0.0, float(confirmed[event, 0]))
 
 
-def _losses(
-    ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]", thresholds: "NDArray[np.float64]", delta_dp: float, error: float
-) -> "NDArray[np.float64]":
+def _losses(ours: Floats, theirs: Floats, thresholds: Floats, delta_dp: float, error: float) -> Floats:
     """Return (4, thresholds): for p > τ and p ≤ τ, likelier with the record and without it, the least ln of their ratio."""
     above = np.array([len(side) - np.searchsorted(np.sort(side), thresholds, side="right") for side in (ours, theirs)])
     sizes = np.array([[len(ours)], [len(theirs)]])
@@ -83,7 +81,7 @@ def _losses(
     return np.where(least > 0, np.log(np.maximum(least, np.finfo(float).tiny) / most), -np.inf)
 
 
-def _clopper_pearson(hits: "NDArray[np.int64]", size: int, error: float, *, upper: bool) -> "NDArray[np.float64]":
+def _clopper_pearson(hits: Ints, size: int, error: float, *, upper: bool) -> Floats:
     """One-sided exact bounds on probabilities."""
     from scipy.special import betaincinv
 

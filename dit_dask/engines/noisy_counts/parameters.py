@@ -1,5 +1,7 @@
 """From the parameters of a config to a mechanism and what it claims."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 

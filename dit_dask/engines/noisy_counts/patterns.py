@@ -1,14 +1,16 @@
 """What noisy counts make of a record: the counts of its tuple, in which order does not matter."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dit_dask.table import Table
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Bools, Codes, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,17 +22,17 @@ class Patterns:
     """
 
     cells: int
-    counts: "NDArray[np.int64]"
-    own: "NDArray[np.int64]"
+    counts: Ints
+    own: Ints
 
     def __len__(self) -> int:
         return len(self.own)
 
-    def take(self, chosen: "NDArray[np.int64]") -> "Patterns":
+    def take(self, chosen: Ints) -> Patterns:
         """Some of the patterns, in the given order."""
         return Patterns(self.cells, self.counts[chosen], self.own[chosen])
 
-    def without(self) -> "NDArray[np.int64]":
+    def without(self) -> Ints:
         """Return (m, k): the counts after the record is gone; a tuple that only it had is left with zeros."""
         counts = self.counts.copy()
         counts[np.arange(len(self)), self.own] -= 1
@@ -42,9 +44,9 @@ class Counted:
     """A table as patterns: of[r] is the pattern of each distinct record; the rest is what is predicted for it."""
 
     patterns: Patterns
-    of: "NDArray[np.int64]"
-    predicted: "NDArray[np.int32]"
-    predicted_without: "NDArray[np.int32]"
+    of: Ints
+    predicted: Codes
+    predicted_without: Codes
 
 
 def count(table: Table) -> Counted:
@@ -66,14 +68,14 @@ def count(table: Table) -> Counted:
     return Counted(patterns, of, table.secret[order[starts]][tuple_of], _top_without(table, order, starts, tuple_of))
 
 
-def _last_equal(first: "NDArray[np.bool_]") -> "NDArray[np.int64]":
+def _last_equal(first: Bools) -> Ints:
     """Return for each position the end of its run; `first` marks where runs begin."""
     ends = np.append(np.flatnonzero(first)[1:], len(first)) - 1
-    found: NDArray[np.int64] = ends[np.cumsum(first) - 1]
+    found: Ints = ends[np.cumsum(first) - 1]
     return found
 
 
-def _distinct(keys: "NDArray[np.int64]") -> tuple["NDArray[np.int64]", "NDArray[np.int64]"]:
+def _distinct(keys: Ints) -> tuple[Ints, Ints]:
     """Return the first row of each distinct key, in ascending order of keys, and the key of each row."""
     order = np.lexsort(keys.T[::-1])
     ahead = np.ones(len(keys), bool)
@@ -83,9 +85,7 @@ def _distinct(keys: "NDArray[np.int64]") -> tuple["NDArray[np.int64]", "NDArray[
     return order[ahead], of
 
 
-def _top_without(
-    table: Table, order: "NDArray[np.int64]", starts: "NDArray[np.int64]", tuple_of: "NDArray[np.int64]"
-) -> "NDArray[np.int32]":
+def _top_without(table: Table, order: Ints, starts: Ints, tuple_of: Ints) -> Codes:
     """Return (r,): the value with the largest count once the record is gone; ties go to the first value.
 
     Only the tuple's top record can change it: then the runner-up may win, or be tied and come first.

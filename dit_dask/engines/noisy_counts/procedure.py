@@ -1,5 +1,7 @@
 """The test on noisy counts as an engine runs it: closed form or simulation, record by record."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -12,10 +14,10 @@ from dit_dask.engines.noisy_counts.parameters import Protection
 from dit_dask.engines.noisy_counts.patterns import count
 from dit_dask.engines.noisy_counts.simulation import Sampling, simulate
 from dit_dask.kernels import laplace
-from dit_dask.table import Table
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Ints
 
 WORST = 5  # records on which the noise itself is checked
 ESTIMATES = ("unbiased", "stderr")  # columns that a simulation adds to a part
@@ -39,7 +41,7 @@ def applies(method: str, procedure: Any) -> str | None:
     return None if wanted else f"{method} is for noisy counts"
 
 
-def closed_form(table: Table, records: "NDArray[np.int64]", procedure: NoisyCounts) -> Influence:
+def closed_form(table: Table, records: Ints, procedure: NoisyCounts) -> Influence:
     """Return the exact distances of the Laplace mechanism."""
     found = counted(table)
     chosen, of = np.unique(found.of[records], return_inverse=True)
@@ -48,7 +50,7 @@ def closed_form(table: Table, records: "NDArray[np.int64]", procedure: NoisyCoun
     return Influence(distance[of], found.predicted[records], found.predicted_without[records])
 
 
-def simulation(table: Table, records: "NDArray[np.int64]", procedure: NoisyCounts) -> Influence:
+def simulation(table: Table, records: Ints, procedure: NoisyCounts) -> Influence:
     """Sample both sides of each record's pattern once, and give every record of the pattern the result."""
     found = counted(table)
     chosen, of = np.unique(found.of[records], return_inverse=True)
@@ -58,7 +60,7 @@ def simulation(table: Table, records: "NDArray[np.int64]", procedure: NoisyCount
     return Influence(scale * sampled.distance, found.predicted[records], found.predicted_without[records], estimates=estimates)
 
 
-def chunks(table: Table, records: "NDArray[np.int64]", _procedure: NoisyCounts, number: int) -> list["NDArray[np.int64]"]:
+def chunks(table: Table, records: Ints, _procedure: NoisyCounts, number: int) -> list[Ints]:
     """Cut records into about so many sets of neighbouring patterns, which share most of their samples."""
     pattern = counted(table).of[records]
     along = np.argsort(pattern, kind="stable")
@@ -67,7 +69,7 @@ def chunks(table: Table, records: "NDArray[np.int64]", _procedure: NoisyCounts, 
     return [part for part in np.split(records[along], cuts) if len(part)]
 
 
-def distinct_patterns(table: Table, records: "NDArray[np.int64]") -> int:
+def distinct_patterns(table: Table, records: Ints) -> int:
     """How many patterns the records have: so many comparisons an interval for delta must hold for."""
     return len(np.unique(counted(table).of[records]))
 

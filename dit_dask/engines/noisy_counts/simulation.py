@@ -1,5 +1,7 @@
 """The test on noisy counts as published: sampled beliefs with and without a record, compared coordinate by coordinate."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ from dit_dask.kernels import sampled_beliefs as kernel
 from dit_dask.kernels.mechanisms import Mechanism
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dit_dask.values.arrays import Floats, Ints
 
 COUPLINGS = ("independent", "common")
 MEMORY = 120_000_000  # bytes of samples that one task holds; with scratch and compiled code it stays under 200 MB
@@ -28,7 +30,7 @@ class Sampling:
     samples: int = 25_000
     coupling: str = "independent"
 
-    def stream(self, counts: "NDArray[np.int64]", cells: int) -> np.random.Generator:
+    def stream(self, counts: Ints, cells: int) -> np.random.Generator:
         """Open the stream of a count vector; it knows nothing of other vectors, order or place."""
         if self.coupling == "common":
             return seeds.stream(self.seed, "noisy counts", self.mechanism.key, cells, "common")
@@ -40,11 +42,11 @@ class Sampling:
 class Simulated:
     """One entry per pattern: the published estimate, and 2 (mean p_t − mean p_t⁻) with its standard error."""
 
-    distance: "NDArray[np.float64]"
-    unbiased: "NDArray[np.float64]"
-    stderr: "NDArray[np.float64]"
+    distance: Floats
+    unbiased: Floats
+    stderr: Floats
 
-    def take(self, of: "NDArray[np.int64]") -> "Simulated":
+    def take(self, of: Ints) -> Simulated:
         """From patterns to records."""
         return Simulated(self.distance[of], self.unbiased[of], self.stderr[of])
 
@@ -53,8 +55,8 @@ class Simulated:
 class _Block:
     """The beliefs of one count vector: each coordinate ascending, and the totals that they were divided by."""
 
-    ascending: "NDArray[np.float64]"
-    total: "NDArray[np.float64]"
+    ascending: Floats
+    total: Floats
 
 
 class _Blocks:
@@ -66,7 +68,7 @@ class _Blocks:
         self.common = draw(sampling, np.zeros(0, np.int64), cells) if sampling.coupling == "common" else None
         self._held: OrderedDict[bytes, _Block] = OrderedDict()
 
-    def __call__(self, counts: "NDArray[np.int64]") -> _Block:
+    def __call__(self, counts: Ints) -> _Block:
         key = counts.tobytes()
         if key in self._held:
             self._held.move_to_end(key)
@@ -89,7 +91,7 @@ def check_samples(samples: int, cells: int, where: str) -> None:
         raise InputError(f"{where}.samples must be at most {most:,} for a secret of {cells} values; got {samples:,}")
 
 
-def draw(sampling: Sampling, counts: "NDArray[np.int64]", cells: int) -> "NDArray[np.float64]":
+def draw(sampling: Sampling, counts: Ints, cells: int) -> Floats:
     """Return (cells, samples) noise for a count vector, one cell after the other."""
     rng = sampling.stream(counts, cells)
     noise = np.empty((cells, sampling.samples))
@@ -108,9 +110,7 @@ def simulate(patterns: Patterns, sampling: Sampling) -> Simulated:
     return Simulated(distance, 2 * difference, 2 * np.sqrt(variance / sampling.samples))
 
 
-def _compare(
-    blocks: _Blocks, counts: "NDArray[np.int64]", after: "NDArray[np.int64]", own: np.int64
-) -> tuple[float, float, float]:
+def _compare(blocks: _Blocks, counts: Ints, after: Ints, own: np.int64) -> tuple[float, float, float]:
     """Return Eq. (1) summed, the difference of the mean beliefs in the record's own value, and N times its variance."""
     ours, theirs = blocks(counts), blocks(after)
     mine, left = ours.ascending[own], theirs.ascending[own]
@@ -122,9 +122,9 @@ def _compare(
     return kernel.gap(ours.ascending, theirs.ascending), mine.mean() - left.mean(), variance
 
 
-def _belief(noise: "NDArray[np.float64]", count: np.int64, block: _Block) -> "NDArray[np.float64]":
+def _belief(noise: Floats, count: np.int64, block: _Block) -> Floats:
     """Return (N,) beliefs in one cell in the order of their draws."""
-    belief: NDArray[np.float64] = (1 + np.maximum(0, count + noise)) / block.total
+    belief: Floats = (1 + np.maximum(0, count + noise)) / block.total
     return belief
 
 

@@ -1,0 +1,1 @@
+"""One audit: its tests, plan, state, parts, statistics, gates and manifest."""

@@ -1,0 +1,169 @@
+"""The plan of a run: how the rows of each test are cut into parts, fixed before work starts."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.audit.build import Test
+from dit_dask.engines import ENGINES
+from dit_dask.errors import DitError, InputError
+from dit_dask.sanitizers.external.probe import ProbeResult
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Bools, Ints
+
+SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a task: enough to hide overhead, little enough to lose
+PROBE_SECONDS = 0.25
+MOST_ROWS = 250_000  # of a part
+FEWEST_TASKS = 8  # a worker, of such a test: a lost gate should show before the end
+MOST_PARTS = 512  # of a test whose sanitizer is a black box
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of engine time: once for every task, and for each distinct record."""
+
+    task: float
+    record: float
+
+
+@dataclass(frozen=True, eq=False)
+class TestPlan:
+    """One test's cut: part p holds the audited rows boundaries[p] to boundaries[p + 1]; `tasks` compute them."""
+
+    __test__ = False
+
+    boundaries: Ints
+    tasks: int
+    distinct: int
+    cost: Cost
+    oracle: Mapping[str, Any] | None = None
+
+    @property
+    def parts(self) -> int:
+        """The number of part files."""
+        return len(self.boundaries) - 1
+
+    @property
+    def seconds(self) -> float:
+        """Estimated engine time of the whole test on one core."""
+        return self.tasks * self.cost.task + self.distinct * self.cost.record
+
+    def document(self) -> dict[str, Any]:
+        """The plan as the manifest keeps it."""
+        shown = {
+            "boundaries": self.boundaries.tolist(),
+            "tasks": self.tasks,
+            "distinct": self.distinct,
+            "seconds": {"task": self.cost.task, "record": self.cost.record},
+        }
+        return shown if self.oracle is None else shown | {"oracle": dict(self.oracle)}
+
+
+def document(tests: Sequence[Test], plans: Sequence[TestPlan]) -> dict[str, Any]:
+    """The plans of all tests as the manifest keeps them."""
+    return {test.id: one.document() for test, one in zip(tests, plans, strict=True)}
+
+
+def restore(kept: Mapping[str, Any]) -> TestPlan:
+    """Read a plan back from a manifest."""
+    cost = Cost(**kept["seconds"])
+    return TestPlan(np.array(kept["boundaries"]), kept["tasks"], kept["distinct"], cost, kept.get("oracle"))
+
+
+def first_rows(test: Test) -> Bools:
+    """Return (audited,): whether a row is the first audited one of its distinct record."""
+    _, position = np.unique(test.rows.index[test.audited], return_index=True)
+    first = np.zeros(len(test.audited), bool)
+    first[position] = True
+    return first
+
+
+def make(tests: Sequence[Test], workers: int, oracles: Mapping[str, ProbeResult] = MappingProxyType({})) -> list[TestPlan]:
+    """Probe every test and cut it into tasks and parts of about equal work; black boxes were examined, by the test's id."""
+    costs = [_asking(test, oracles[test.id]) if test.id in oracles else probe(test) for test in tests]
+    firsts = [first_rows(test) for test in tests]
+    total = sum(cost.record * first.sum() for cost, first in zip(costs, firsts, strict=True))
+    goal = min(LONGEST, max(SHORTEST, total / (32 * workers)))
+    plans = []
+    for test, first, cost in zip(tests, firsts, costs, strict=True):
+        distinct = int(first.sum())
+        oracle = oracles[test.id].document() if test.id in oracles else None
+        if oracle is not None:  # calls may be slow: parts are not cut as small as tasks
+            tasks = min(distinct, max(FEWEST_TASKS * workers, int(distinct * cost.record / goal)))
+            boundaries = cut(first, max(goal / max(cost.record, 1e-9), distinct / MOST_PARTS))
+        elif ENGINES[test.engine].chunks is None:
+            boundaries = cut(first, goal / max(cost.record, 1e-9))
+            tasks = len(boundaries) - 1
+        else:  # every task has the engine's fixed cost, so a test is cut only where that pays
+            boundaries = cut(first, distinct * min(1.0, MOST_ROWS / len(first)))
+            tasks = min(4 * workers, max(1, int(distinct * cost.record / max(goal, cost.task))))
+        plans.append(TestPlan(boundaries, tasks, distinct, cost, oracle))
+    return plans
+
+
+def _asking(test: Test, examined: ProbeResult) -> Cost:
+    """What a record costs where someone else sanitises: calls; learning comes on top and is small."""
+    repeats = test.parameters.get("repeats", 1)
+    return Cost(0.0, examined.seconds * repeats)
+
+
+def memory_needed(available: int | None) -> int:
+    """Return the bytes a worker will need, or refuse if that is more than it has.
+
+    This process has loaded the table and run tasks of every test, so its own peak is the estimate.
+    """
+    unit = 1 if sys.platform == "darwin" else 1024
+    needed = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    if available is not None and needed > available:
+        raise InputError(
+            f"cluster: a worker needs about {needed / 1e6:,.0f} MB and has {available / 1e6:,.0f} MB; "
+            "use fewer workers, or fewer rows (data.limit)"
+        )
+    return needed
+
+
+def probe(test: Test) -> Cost:
+    """Measure one record, then a few more; the very first call may compile and does not count."""
+    rows = test.rows
+    records = np.unique(rows.index[test.audited])
+    engine = ENGINES[test.engine]
+
+    def seconds(count: int) -> float:
+        if engine.chunks is None:
+            some = records[np.arange(count) * len(records) // count]
+        else:  # neighbours, as in a real task
+            cuts = engine.chunks(rows.table, records, test.procedure, len(records) // count)
+            some = cuts[len(cuts) // 2]
+        start = time.perf_counter()
+        try:
+            engine.influence(rows.table, some, test.procedure)
+        except Exception as error:
+            line = (str(error).strip().splitlines() or [""])[0]
+            kind = "" if isinstance(error, DitError) else f"{type(error).__name__}: "
+            raise InputError(f"the test {test.id} cannot run: {kind}{line}") from error
+        return time.perf_counter() - start
+
+    seconds(1)
+    one, count, several = seconds(1), 1, 0.0
+    while count < len(records) and several < PROBE_SECONDS + one:
+        count = min(4 * count, len(records))
+        several = seconds(count)
+    each = max(0.0, several - one) / (count - 1) if count > 1 else one
+    return Cost(max(0.0, one - each), each)
+
+
+def cut(first: Bools, records_per_part: float) -> Ints:
+    """Return the row boundaries of parts that each begin about so many distinct records."""
+    distinct = int(first.sum())
+    parts = int(min(max(1, round(distinct / records_per_part)), distinct))
+    starts = np.flatnonzero(first)[(np.arange(parts) * distinct) // parts]
+    return np.concatenate([[0], starts[1:], [len(first)]]).astype(np.int64)

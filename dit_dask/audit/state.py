@@ -1,0 +1,170 @@
+"""What is known of a test while a run works: the values of its records, and which parts wait for some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.audit.build import Test
+from dit_dask.audit.parts import PartFile, part_name, read_part
+from dit_dask.audit.plan import TestPlan, first_rows
+from dit_dask.audit.statistics import Distribution, describe
+from dit_dask.engines import ENGINES, Influence
+from dit_dask.storage.folder import Folder
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Bools, Floats, Ints
+
+READERS = 16
+BATCH_PARTS, BATCH_ROWS = 32, 10_000
+
+
+class TestState:
+    """What is known of one test: the values of its records, and which parts still wait for some."""
+
+    def __init__(self, test: Test, plan: TestPlan) -> None:
+        self.test = test
+        self.plan = plan
+        self.written: dict[int, PartFile] = {}
+        self.seconds = 0.0
+        self.notes: set[str] = set()
+        self.failures: dict[int, str] = {}
+        rows = test.rows
+        self.first = first_rows(test)
+        self._record = rows.index[test.audited]
+        self._multiplicity = rows.multiplicity[test.audited]
+        part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
+        self._owner = part[self.first]
+        self._owned = self._record[self.first]
+        pairs = np.unique(self._record * plan.parts + part)
+        self._pair_record, self._pair_part = pairs // plan.parts, pairs % plan.parts
+        self._waiting = np.bincount(self._pair_part, minlength=plan.parts)
+        distinct = rows.table.distinct
+        self._known = np.zeros(distinct, bool)
+        self._distance = np.zeros(distinct)
+        self._predicted = np.zeros((2, distinct), np.int32)
+        self._estimates = {name: np.zeros(distinct) for name in ENGINES[test.engine].estimates}
+
+    @property
+    def done(self) -> int:
+        """How many distinct records are known."""
+        return int(self._known.sum())
+
+    def rows_of(self, part: int) -> slice:
+        """The audited rows of a part."""
+        return slice(int(self.plan.boundaries[part]), int(self.plan.boundaries[part + 1]))
+
+    def batches(self, parts: Sequence[int]) -> list[list[int]]:
+        """Put small parts together: a task costs the scheduler some milliseconds whatever it does."""
+        together: list[list[int]] = []
+        rows = BATCH_ROWS
+        for part in parts:
+            size = int(self.plan.boundaries[part + 1] - self.plan.boundaries[part])
+            if rows + size > BATCH_ROWS or len(together[-1]) == BATCH_PARTS:
+                together.append([])
+                rows = 0
+            together[-1].append(part)
+            rows += size
+        return together
+
+    def learn(self, records: Ints, influence: Influence) -> list[int]:
+        """Take in the values of records; return the parts that wait for nothing more."""
+        self.notes.update(influence.notes)
+        new = np.flatnonzero(~self._known[records])  # another test of the group may have asked again for what is known here
+        self.failures.update({record: text for record, text in influence.failures.items() if not self._known[record]})
+        self._distance[records[new]] = influence.distance[new]
+        self._predicted[0, records[new]] = influence.predicted[new]
+        self._predicted[1, records[new]] = influence.predicted_without[new]
+        for name, values in self._estimates.items():
+            values[records[new]] = influence.estimates[name][new]
+        fresh = np.unique(records[new])
+        self._known[fresh] = True
+        starts, stops = (np.searchsorted(self._pair_record, fresh, side) for side in ("left", "right"))
+        lengths = stops - starts
+        offsets = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        touched = self._pair_part[offsets + np.arange(len(offsets))]
+        np.subtract.at(self._waiting, touched, 1)
+        return [int(part) for part in np.unique(touched) if self._waiting[part] == 0]
+
+    @property
+    def records(self) -> Ints:
+        """The distinct records under audit."""
+        return self._owned
+
+    def estimates(self, records: Ints) -> dict[str, Floats]:
+        """The estimates of records, by name."""
+        return {name: values[records] for name, values in self._estimates.items()}
+
+    def row_estimates(self) -> dict[str, Floats]:
+        """The estimates of every audited row, by name."""
+        return self.estimates(self._record)
+
+    def restore(self, folder: Folder, present: set[str]) -> None:
+        """Take over the parts that an earlier session finished."""
+        names = {part: part_name(self.test.id, part) for part in range(self.plan.parts)}
+        kept = [part for part, name in names.items() if name.rsplit("/", 1)[-1] in present]
+        with ThreadPoolExecutor(READERS) as pool:  # storage answers slowly, but many at once
+            read = pool.map(lambda part: read_part(folder, names[part], self.test.audited[self.rows_of(part)]), kept)
+            for part, found in zip(kept, read, strict=True):
+                if found is not None:
+                    self._take_over(part, *found)
+
+    def _take_over(self, part: int, file: PartFile, influence: Influence) -> None:
+        """Learn what a part says; one with skipped records is not done: they get another chance."""
+        records, tested = self._record[self.rows_of(part)], ~np.isnan(influence.distance)
+        if tested.all():
+            self.written[part] = file
+        self.learn(records[tested], influence if tested.all() else _only(influence, tested))
+
+    def chunks(self, sharing: Sequence[TestState] = ()) -> list[Ints]:
+        """Cut the records unknown to this test, or to those that share its releases.
+
+        As the engine likes; those at risk first where that is known; else by the part in which they first appear.
+        """
+        unknown = np.logical_or.reduce([~state._known[self._owned] for state in (self, *sharing)])
+        records, owner = self._owned[unknown], self._owner[unknown]  # owner ascends with the rows
+        if not len(records):
+            return []
+        if self.test.estimated_influence is not None:
+            records = records[np.argsort(-self.test.estimated_influence[records], kind="stable")]
+            return np.array_split(records, min(self.plan.tasks, len(records)))
+        engine = ENGINES[self.test.engine]
+        if engine.chunks is not None:
+            return engine.chunks(self.test.rows.table, records, self.test.procedure, self.plan.tasks)
+        return np.split(records, np.flatnonzero(np.diff(owner)) + 1)
+
+    @property
+    def skipped(self) -> Ints:
+        """The positions of the audited rows that could not be tested."""
+        return self.test.audited[np.isin(self._record, list(self.failures))]
+
+    def lower_bounds(self) -> dict[str, Any]:
+        """The statistics if everything unknown were zero: what the final ones cannot fall below, but for the deviation."""
+        known = self._known[self._record]
+        distance = np.where(known, np.nan_to_num(self._distance[self._record], posinf=np.inf), 0.0)
+        before, after = self._predicted[:, self._record]
+        changed = int((known & (before != after)).sum())
+        return {"test": self.test.id, **describe(Distribution.of(distance, self.first, changed))}
+
+    def ready(self) -> list[int]:
+        """The parts that could be written and are not."""
+        return [part for part in range(self.plan.parts) if self._waiting[part] == 0 and part not in self.written]
+
+    def part(self, part: int) -> tuple[str, Ints, Ints, Influence]:
+        """What write_part needs for a part."""
+        rows = self.rows_of(part)
+        record = self._record[rows]
+        estimates = self.estimates(record)
+        influence = Influence(
+            self._distance[record], self._predicted[0, record], self._predicted[1, record], estimates=estimates
+        )
+        return part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence
+
+
+def _only(influence: Influence, chosen: Bools) -> Influence:
+    estimates = {name: values[chosen] for name, values in influence.estimates.items()}
+    sides = influence.predicted[chosen], influence.predicted_without[chosen]
+    return Influence(influence.distance[chosen], *sides, influence.notes, estimates)

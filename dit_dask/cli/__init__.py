@@ -1,0 +1,46 @@
+"""The `dit` command: parses the arguments, runs a subcommand, turns failures into one line and an exit code."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from dit_dask.cli.commands import COMMANDS, FAILED
+from dit_dask.cli.parser import parser
+from dit_dask.errors import DitError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    options = parser().parse_args(arguments)
+    logging.basicConfig(format="dit: %(message)s", level=logging.INFO if options.debug else logging.WARNING)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = COMMANDS[options.command](options)
+    except DitError as error:
+        return _failed(str(error), options.debug)
+    except KeyboardInterrupt:
+        return _failed("interrupted; the same command resumes where it stopped", debug=False)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return FAILED
+    except Exception as error:  # a trace is for developers: users get one line
+        text = (str(error).strip().splitlines() or [""])[0]
+        return _failed(f"unexpected {type(error).__name__}: {text} (--debug shows where)", options.debug)
+    return code
+
+
+def _interrupt(_signal: int, _frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _failed(text: str, debug: bool) -> int:
+    if debug:
+        logging.getLogger("dit_dask").exception("failed")
+    sys.stderr.write(f"dit: {text}\n")
+    return FAILED

@@ -1,0 +1,296 @@
+"""What each subcommand does and prints. Results go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dit_dask.cli.parser import WRONG
+from dit_dask.errors import InputError
+
+if TYPE_CHECKING:
+    from dit_dask.audit.gates import Verdict
+    from dit_dask.config.document import Config
+    from dit_dask.storage.folder import Folder
+
+OK, BREACHED, FAILED = 0, 1, WRONG
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def run(options: argparse.Namespace) -> int:
+    """dit run."""
+    from dit_dask.config import document as config
+
+    return _audit(_where(config.read(options.config, _overrides(options)), options), options)
+
+
+def demo(options: argparse.Namespace) -> int:
+    """dit demo."""
+    from importlib.resources import as_file, files
+
+    from dit_dask.config import document as config
+
+    with as_file(files("dit_dask") / "data" / "demo.yaml") as path:
+        checked = config.read(str(path), _overrides(options))
+    return _audit(_where(checked, options), options)
+
+
+def _overrides(options: argparse.Namespace) -> list[str]:
+    """--out stands for a config key and wins over --set."""
+    return [*getattr(options, "set", []), *([] if options.out is None else [f"output={json.dumps(options.out)}"])]
+
+
+def _where(checked: Config, options: argparse.Namespace) -> Config:
+    """Let --cluster and --workers win over the config."""
+    from dit_dask.storage.filesystem import is_local
+
+    chosen = dict(checked.cluster)
+    where = getattr(options, "cluster", None)
+    if where is not None:
+        known = where in ("local", "kubernetes")
+        chosen |= {"kind": where, "address": None} if known else {"kind": "address", "address": where}
+    if options.workers is not None:
+        chosen["workers"] = options.workers
+    if checked.output.url.startswith("memory:"):
+        raise InputError("output: memory:// ends with the process that wrote it; use a path or a URL that outlives the run")
+    if chosen["kind"] == "kubernetes" and is_local(checked.output.url):
+        raise InputError(f"output: pods cannot write to this machine; use a URL such as s3://…; got {checked.output.url!r}")
+    return replace(checked, cluster=chosen)
+
+
+def _audit(checked: Config, options: argparse.Namespace) -> int:
+    from dit_dask import cluster
+    from dit_dask import run as runner
+    from dit_dask.audit import manifest
+    from dit_dask.config import document as config
+    from dit_dask.execution.progress import choose_progress
+    from dit_dask.reporting import html as report
+
+    variables = config.references(checked.output.storage_options)
+    cluster.check(checked.cluster, variables)
+    runner.probe(checked)
+    prepared = runner.prepare(checked)
+    progress = choose_progress(quiet=options.quiet)
+    caution = cluster.warning(checked.cluster)
+    if caution is not None:
+        progress.note(caution)
+    connect = partial(cluster.connect, checked.cluster, debug=options.debug, variables=variables)
+    minutes = checked.cluster["stall_minutes"]
+    stall_seconds = None if minutes is None else 60 * minutes
+    crew = runner.Workers(connect, cluster.workers(checked.cluster), cluster.memory(checked.cluster), stall_seconds)
+    finished = runner.run(prepared, crew, progress, fresh=getattr(options, "fresh", False))
+    if options.json:
+        _print(manifest.dumps(finished.summary))
+    else:
+        tables = [report.text_table(finished.summary)] if finished.summary else []
+        tables += [report.measures_text(finished.measures)] if finished.measures else []
+        if tables:
+            _print("\n\n".join(tables))
+        _print_verdicts(finished.verdicts)
+        _print(finished.folder.url)
+    if finished.stopped:
+        progress.note("stopped early because a gate is lost; without stop_on_breach the same command goes on to the end")
+    return OK if finished.passed else BREACHED
+
+
+def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
+    for verdict in verdicts:
+        _print(f"{'held    ' if verdict.passed else 'BREACHED'}  {verdict.name}  {verdict.test}: {verdict.reason}")
+
+
+def plan(options: argparse.Namespace) -> int:
+    """dit plan."""
+    from dit_dask import cluster
+    from dit_dask import run as runner
+    from dit_dask.audit import plan as planner
+    from dit_dask.config import document as config
+    from dit_dask.execution import external as black_boxes
+    from dit_dask.reporting import html as report
+    from dit_dask.storage.filesystem import UnsetVariableError
+
+    checked = config.read(options.config, options.set)
+    try:
+        prepared = runner.prepare(checked)
+    except UnsetVariableError as error:
+        _print("\n".join(runner.names(checked)))
+        _print(f"no estimate without the data: {error}")
+        return OK
+    workers = cluster.workers(checked.cluster)
+    tests, limits = black_boxes.assumed(prepared.tests)
+    plans = planner.make(tests, workers, limits)
+    lines = [["test", "engine", "rows", "distinct", "tasks", "engine s"]]
+    for test, one in zip(tests, plans, strict=True):
+        counts = (len(test.audited), one.distinct, one.tasks)
+        most = "at most " if test.oracle is not None else ""
+        lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{most}{one.seconds:.1f}"])
+    if plans:
+        _print(report.columns(lines))
+    if limits:
+        _print("black boxes are not called by a plan: their time is that of calls that all take their whole time limit")
+    for measurement in prepared.measure_plan.measurements if prepared.measure_plan else ():
+        _print(f"measure  {measurement.id}")
+    seconds, needed = sum(one.seconds for one in plans), planner.memory_needed(cluster.memory(checked.cluster))
+    rows = prepared.rows
+    _print(rows.described())
+    _print(f"about {seconds / workers:.0f} s on {workers} workers, after start-up; about {needed / 1e6:,.0f} MB a worker")
+    _print(f"would write {prepared.folder.url}")
+    return OK
+
+
+def leave_out(options: argparse.Namespace) -> int:
+    """dit leave-out."""
+    from dit_dask import leave_out as leaving
+    from dit_dask.config import document as config
+    from dit_dask.execution.progress import Counting, choose_progress
+
+    found = leaving.tables(config.read(options.config, options.set))
+    progress = choose_progress(quiet=options.quiet)
+    folder = _folder(options.to)
+    progress.note(
+        f"writing {len(found.records) + 1:,} tables of about {found.size(options.format) / 1e6:,.0f} MB in all, "
+        f"with the values of {len(found.frame):,} people, to {folder.url}"
+    )
+    with Counting(progress, len(found.records) + 1, 0):
+        for _ in found.write(folder, options.format):
+            progress.advance(1)
+    _print(f"full: {folder.url}/full.{options.format}")
+    _print(f"without: {folder.url}/{{record}}.{options.format}")
+    _print(folder.url)
+    return OK
+
+
+def rank_columns(options: argparse.Namespace) -> int:
+    """dit risk."""
+    from dit_dask import risk
+    from dit_dask.audit import manifest
+    from dit_dask.config import document as config
+    from dit_dask.storage.folder import Folder
+
+    checked = config.read(options.config, _overrides(options), needs_schema=False)
+    scope = risk.Scope(options.target, tuple(options.without), options.size, options.top, options.missing)
+    ranking = risk.assess(checked, scope)
+    folder = Folder(checked.output).child(f"{checked.name}-risk")
+    manifest.write_json(folder, "risk.json", ranking.document())
+    folder.write("risk.svg", ranking.drawing().encode())
+    if options.json:
+        _print(manifest.dumps(ranking.document()))
+    else:
+        _print(ranking.text())
+        _print(folder.url)
+    return OK
+
+
+def rewrite_report(options: argparse.Namespace) -> int:
+    """dit report."""
+    from dit_dask.audit import gates, manifest
+    from dit_dask.reporting import html as report
+
+    folder = _folder(options.run)
+    document, summary = manifest.complete(folder)
+    parsed = [gates.parse(text, "gates") for text in document["config"]["gates"]]
+    report.write(folder, document, summary, gates.judge(parsed, summary))
+    _print(f"{folder.url}/report.html")
+    return OK
+
+
+def gate(options: argparse.Namespace) -> int:
+    """dit gate."""
+    from dit_dask.audit import gates, manifest
+
+    forbidden = [gates.parse(text, "--fail-on", forbidden=True) for text in options.fail_on]
+    document, summary = manifest.complete(_folder(options.run))
+    asked = forbidden or [gates.parse(text, "gates") for text in document["config"]["gates"]]
+    if not asked:
+        raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
+    if not summary:
+        raise InputError("dit gate: the run has measures only; gates judge tests")
+    verdicts = gates.judge(asked, summary)
+    _print_verdicts(verdicts)
+    return OK if all(verdict.passed for verdict in verdicts) else BREACHED
+
+
+def compare(options: argparse.Namespace) -> int:
+    """dit compare."""
+    from dit_dask.audit import manifest
+    from dit_dask.reporting import compare as comparison
+
+    (_, before), (_, after) = (manifest.complete(_folder(one)) for one in (options.run, options.other))
+    _print(comparison.text(before, after))
+    return OK
+
+
+def show_history(options: argparse.Namespace) -> int:
+    """dit history."""
+    from dit_dask.audit import index, manifest
+    from dit_dask.reporting import history
+
+    runs = history.named(index.read(_folder(options.url)), options.name)
+    _print(manifest.dumps(history.document(runs)) if options.json else history.text(runs))
+    return BREACHED if options.fail_on_rise and history.rises(runs) else OK
+
+
+def data(options: argparse.Namespace) -> int:
+    """dit data."""
+    from dit_dask.inputs import datasets
+
+    _print(datasets.locate(options.name))
+    return OK
+
+
+def deploy(options: argparse.Namespace) -> int:
+    """dit deploy."""
+    from dit_dask.deployment import manifests as deployment
+
+    chosen = deployment.DeployOptions(
+        options.image, options.schedule, options.time_zone, options.namespace, options.name, options.secret, tuple(options.set)
+    )
+    sys.stdout.write(deployment.manifests(options.config, chosen))
+    return OK
+
+
+def certificates(options: argparse.Namespace) -> int:
+    """dit certificates."""
+    from dit_dask.deployment import certificates as making
+
+    _print(making.write(options.to, options.days))
+    return OK
+
+
+def launch(options: argparse.Namespace) -> int:
+    """dit launch."""
+    from dit_dask.deployment import launcher
+
+    return launcher.launch(launcher.read(options.job), options.owner)
+
+
+def _folder(url: str) -> Folder:
+    from dit_dask.storage.folder import Folder
+    from dit_dask.storage.location import Location
+
+    return Folder(Location(url.rstrip("/"), {}))
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "demo": demo,
+    "run": run,
+    "plan": plan,
+    "risk": rank_columns,
+    "report": rewrite_report,
+    "gate": gate,
+    "leave-out": leave_out,
+    "compare": compare,
+    "history": show_history,
+    "data": data,
+    "deploy": deploy,
+    "certificates": certificates,
+    "launch": launch,
+}

@@ -1,0 +1,1 @@
+"""A Dask cluster on Kubernetes: its life, the Kubernetes API, and the objects."""

@@ -1,0 +1,1 @@
+"""The config document: constraints, sweeps, and the registry of named components."""

@@ -1,0 +1,99 @@
+"""The keys of `cluster:` in a config: where the work runs, and what a pod of it may use."""
+
+from __future__ import annotations
+
+import re
+
+from dit_dask.config.constraints import Choice, Field, Integer, ListOf, MapOf, Number, Record, Text
+
+NAME = Text(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "a Kubernetes name: 1 to 63 lower-case letters, digits and inner dashes")
+# a Secret or a ServiceAccount may have dots in its name
+OBJECT = Text(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", "the name of a Kubernetes object, such as audit-credentials")
+CPU = Text(r"[0-9]+(\.[0-9]{1,3})?|[0-9]+m", "a Kubernetes CPU quantity such as '2' or '500m'")
+BYTES = Text(r"[1-9][0-9]*([KMGT]i|[kMGT])?", "a Kubernetes memory quantity such as 2Gi")
+_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", r"@sha256:[0-9a-f]{64}"
+_TAGGED = rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?:{_TAG}(?:{_DIGEST})?|{_DIGEST})"
+IMAGE = Text(_TAGGED, "an image with a tag other than latest, or a digest, such as registry.example.org/dit:0.1.0")
+VALUE = Text(r"[A-Za-z0-9]?([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", "a label value")
+
+TLS = Record(
+    {
+        "ca": Field(Text(), description="certificate of the authority that signed everybody's certificates"),
+        "cert": Field(Text(), description="this client's certificate"),
+        "key": Field(Text(), description="its key; a file that only you can read"),
+    }
+)
+
+
+def _resources(cpu: str, memory: str) -> Field:
+    record = Record({"cpu": Field(CPU, cpu), "memory": Field(BYTES, memory)})
+    return Field(record, record.check({}, ""), description="requested, and for memory also the limit")
+
+
+RESOURCES = Record(
+    {"worker": _resources("1", "2Gi"), "scheduler": _resources("500m", "2Gi"), "runner": _resources("500m", "2Gi")}
+)
+TOLERATION = Record(
+    {
+        "key": Field(Text(), None),
+        "operator": Field(Choice(("Equal", "Exists")), None),
+        "value": Field(VALUE, None),
+        "effect": Field(Choice(("NoSchedule", "PreferNoSchedule", "NoExecute")), None),
+        "tolerationSeconds": Field(Integer(0), None),
+    }
+)
+KUBERNETES = Record(
+    {
+        "image": Field(IMAGE, None, description="image of all pods, with dit_dask in the version of this client"),
+        "namespace": Field(NAME, None, description="the kubeconfig's by default"),
+        "resources": Field(
+            RESOURCES, RESOURCES.check({}, ""), description="of one worker, the scheduler, and a scheduled run's runner"
+        ),
+        "adaptive": Field(
+            Record({"minimum": Field(Integer(1), 1), "maximum": Field(Integer(1))}),
+            None,
+            description="let the operator choose the number of workers between these",
+        ),
+        "tolerations": Field(ListOf(TOLERATION), []),
+        "node_selector": Field(MapOf(VALUE), {}),
+        "secret": Field(OBJECT, None, description="Secret whose keys are the ${NAME}s of storage_options"),
+        "env_from": Field(
+            ListOf(OBJECT), [], description="Secrets whose keys all become variables, for the usual credential chains"
+        ),
+        "service_account": Field(OBJECT, None, description="ServiceAccount of the pods, for a cloud's workload identity"),
+        "image_pull_secrets": Field(ListOf(OBJECT), []),
+        "tls_secret": Field(OBJECT, None, description="Secret with ca.crt, tls.crt and tls.key: mutual TLS between the pods"),
+        "scratch": Field(BYTES, "4Gi", description="size of the one folder that a pod can write to"),
+        "egress_ports": Field(ListOf(Integer(1)), [443], description="TCP ports outside the audit that its pods may reach"),
+        "operator_namespace": Field(NAME, "dask-operator", description="where the Dask operator runs"),
+        "deadline": Field(Integer(60), 21_600, description="seconds that a deployed audit may take, its retries included"),
+        "retries": Field(Integer(0), 2, description="how often a deployed audit that failed is resumed"),
+        "keep": Field(Integer(1), 3, description="how many finished runs of a schedule stay to be looked at"),
+    }
+)
+CLUSTER = Record(
+    {
+        "kind": Field(Choice(("local", "address", "kubernetes")), "local"),
+        "workers": Field(Integer(1), None, description="the machine's cores by default; 2 on Kubernetes"),
+        "address": Field(Text(r"(tcp|tls)://[^/\s]+:[0-9]+", "an address such as tls://HOST:PORT"), None),
+        "timeout": Field(Integer(1), None, description="seconds to wait for the cluster; 8 for an address, 300 on Kubernetes"),
+        "tls": Field(
+            TLS, None, description="certificate files for tls:// and for tls_secret; Dask's own configuration by default"
+        ),
+        "kubernetes": Field(KUBERNETES, KUBERNETES.check({}, "")),
+        "stall_minutes": Field(
+            Number(0), None, description="end a run in which nothing is finished for so long; 30 by default"
+        ),
+    }
+)
+DEFAULT = CLUSTER.check({}, "cluster")
+
+
+def amount(quantity: str) -> int:
+    """Turn a memory quantity such as 2Gi into bytes."""
+    match = re.fullmatch(r"([0-9]+)([kKMGT]?)(i?)", quantity)
+    if match is None:
+        raise ValueError(quantity)
+    power = ("", "k", "M", "G", "T").index(match[2].replace("K", "k"))
+    return int(match[1]) * int((1024 if match[3] else 1000) ** power)

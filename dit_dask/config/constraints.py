@@ -1,0 +1,300 @@
+"""Constraints as data: each checks a value from a config, and describes itself as JSON Schema."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dit_dask.errors import InputError, unknown
+
+REQUIRED: Any = object()
+
+
+class Spec(Protocol):
+    """A constraint on one value."""
+
+    def check(self, value: Any, where: str) -> Any:
+        """Return the normalised value or raise InputError naming the place."""
+        ...
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        ...
+
+
+def refuse(where: str, expected: str, got: object) -> InputError:
+    """Phrase every wrong value the same way."""
+    shown = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(got), repr(got))
+    return InputError(f"{where} must be {expected}; got {shown}")
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number."""
+
+    least: int | None = None
+
+    def check(self, value: Any, where: str) -> int:
+        """Booleans and 3.0 are not integers."""
+        too_small = isinstance(value, int) and self.least is not None and value < self.least
+        if not isinstance(value, int) or isinstance(value, bool) or too_small:
+            raise refuse(where, "an integer" + ("" if self.least is None else f" >= {self.least}"), value)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"type": "integer"} | ({} if self.least is None else {"minimum": self.least})
+
+
+@dataclass(frozen=True)
+class Number:
+    """A real number; `inf`, `.inf` and `1e-3` are read also where YAML leaves them as text."""
+
+    above: float | None = None
+
+    def check(self, value: Any, where: str) -> float:
+        """NaN is never a number here."""
+        number = math.nan
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = float(value)
+        elif isinstance(value, str) and re.fullmatch(r"[+-]?(\.?inf|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)", value):
+            number = float(value.replace(".inf", "inf"))
+        if math.isnan(number) or (self.above is not None and number <= self.above):
+            raise refuse(where, "a number" + ("" if self.above is None else f" > {self.above:g}"), value)
+        return number
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        bound = {} if self.above is None else {"exclusiveMinimum": self.above}
+        return {"anyOf": [{"type": "number"} | bound, {"type": "string", "pattern": r"^([+-]?\.?inf|[0-9.eE+-]+)$"}]}
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string, optionally of a pattern that `what` describes."""
+
+    pattern: str = r"(?s).+"
+    what: str = "a non-empty text"
+
+    def check(self, value: Any, where: str) -> str:
+        """Numbers are not silently read as text."""
+        if not isinstance(value, str) or not re.fullmatch(self.pattern, value):
+            raise refuse(where, self.what, value)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"type": "string", "description": self.what}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few names."""
+
+    names: tuple[str, ...]
+
+    def check(self, value: Any, where: str) -> str:
+        """Name the nearest known name."""
+        if not isinstance(value, str):
+            raise refuse(where, "one of " + ", ".join(self.names), value)
+        if value not in self.names:
+            raise unknown(where, value, self.names)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"enum": list(self.names)}
+
+
+@dataclass(frozen=True)
+class Const:
+    """One fixed value, such as the config version."""
+
+    value: Any
+
+    def check(self, value: Any, where: str) -> Any:
+        """True is not 1."""
+        if value != self.value or type(value) is not type(self.value):
+            raise refuse(where, repr(self.value), value)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"const": self.value}
+
+
+@dataclass(frozen=True)
+class Anything:
+    """A value that only its receiver can judge, such as a classifier's parameter."""
+
+    def check(self, value: Any, where: str) -> Any:  # noqa: ARG002
+        """Pass the value on."""
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {}
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list of equal things."""
+
+    of: Spec
+    least: int = 0
+
+    def check(self, value: Any, where: str) -> list[Any]:
+        """Check every item under its own place."""
+        if not isinstance(value, list):
+            raise refuse(where, "a list", value)
+        if len(value) < self.least:
+            raise InputError(f"{where} must be a list of at least {self.least}; got {len(value)}")
+        return [self.of.check(item, f"{where}[{i}]") for i, item in enumerate(value)]
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"type": "array", "items": self.of.schema(), "minItems": self.least}
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """A mapping from free names to equal things."""
+
+    of: Spec
+    least: int = 0
+
+    def check(self, value: Any, where: str) -> dict[str, Any]:
+        """Names are texts: YAML reads a bare `no` or `1` as something else, and that is an error."""
+        if not isinstance(value, Mapping) or len(value) < self.least:
+            raise refuse(where, "a mapping" + (f" of at least {self.least} name" if self.least else ""), value)
+        for name in value:
+            if not isinstance(name, str):
+                raise refuse(f"{where}: the name {name!r}", "a text (quote it)", name)
+        return {name: self.of.check(item, f"{where}.{name}") for name, item in value.items()}
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"type": "object", "additionalProperties": self.of.schema(), "minProperties": self.least}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One key of a record: what it takes, its default, and whether a list of values is a sweep.
+
+    A key with `affects_result=False` says how, not what: it is no part of a run's identity.
+    """
+
+    spec: Spec
+    default: Any = REQUIRED
+    sweep: bool = False
+    description: str = ""
+    affects_result: bool = True
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the key, and the list where it may sweep."""
+        single = self.spec.schema()
+        shape = {"anyOf": [single, {"type": "array", "items": single, "minItems": 1}]} if self.sweep else dict(single)
+        return shape | ({"description": self.description} if self.description else {})
+
+
+@dataclass(frozen=True)
+class Record:
+    """A mapping with known keys."""
+
+    fields: Mapping[str, Field] = field(default_factory=dict)
+
+    def check(self, value: Any, where: str) -> dict[str, Any]:
+        """Unknown keys name the nearest known one; absent keys take their defaults."""
+        if not isinstance(value, Mapping):
+            raise refuse(where or "the config", "a mapping", value)
+        for key in value:
+            if key not in self.fields:
+                raise unknown(f"{where}: key" if where else "key", key, self.fields)
+        dot = f"{where}." if where else ""
+        checked = {}
+        for key, entry in self.fields.items():
+            if key in value:
+                checked[key] = entry.spec.check(value[key], dot + key)
+            elif entry.default is REQUIRED:
+                raise InputError(f"{dot}{key} is missing")
+            else:
+                checked[key] = entry.default
+        return checked
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        required = [key for key, entry in self.fields.items() if entry.default is REQUIRED]
+        properties = {key: entry.schema() for key, entry in self.fields.items()}
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A value that may be written in several shapes; the first spec of a matching Python type decides."""
+
+    shapes: Sequence[tuple[type | tuple[type, ...], Spec]]
+    what: str
+
+    def check(self, value: Any, where: str) -> Any:
+        """Choose by shape, then check."""
+        for shape, spec in self.shapes:
+            if isinstance(value, shape) and not isinstance(value, bool):
+                return spec.check(value, where)
+        raise refuse(where, self.what, value)
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"anyOf": [spec.schema() for _, spec in self.shapes]}
+
+
+@dataclass(frozen=True)
+class Component:
+    """A registered thing with parameters: its name alone, or a mapping of `name` and parameters."""
+
+    kinds: Mapping[str, Record]
+    otherwise: Record | None = None  # for names that are import paths
+
+    def record(self, value: Any, where: str) -> Record:
+        """Find the parameters of the thing named, plus `name` itself."""
+        name = value.get("name") if isinstance(value, Mapping) else value
+        if name is None and isinstance(value, Mapping):
+            raise InputError(f"{where}.name is missing")
+        if not isinstance(name, str):
+            raise refuse(f"{where}.name" if isinstance(value, Mapping) else where, "a name", name)
+        chosen = self.kinds.get(name) or (self.otherwise if "." in name else None)
+        if chosen is None:
+            raise unknown(where, name, self.kinds)
+        return Record({"name": Field(Text()), **chosen.fields})
+
+    def check(self, value: Any, where: str) -> dict[str, Any]:
+        """Always return the mapping form, with defaults filled in."""
+        record = self.record(value, where)
+        return record.check(value if isinstance(value, Mapping) else {"name": value}, where)
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        shapes: list[dict[str, Any]] = [{"enum": list(self.kinds)}]
+        for name, record in self.kinds.items():
+            shapes.append(Record({"name": Field(Const(name)), **record.fields}).schema())
+        if self.otherwise:
+            path = Text(r".+\..+", "an import path such as sklearn.tree.DecisionTreeClassifier")
+            shapes += [path.schema(), Record({"name": Field(path), **self.otherwise.fields}).schema()]
+        return {"anyOf": shapes}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Yes or no."""
+
+    def check(self, value: Any, where: str) -> bool:
+        """YAML reads true, yes and on as such; texts and numbers are not flags."""
+        if not isinstance(value, bool):
+            raise refuse(where, "true or false", value)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"type": "boolean"}

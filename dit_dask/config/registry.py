@@ -1,0 +1,71 @@
+"""Things that a config names: what parameters they take and how they are built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from dit_dask.config.constraints import Record
+from dit_dask.values.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T", covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What a component may know when it is built.
+
+    `read(path, where)` opens a file named in the config, which lies in `folder`; `frame` has the rows' own cells, for those
+    that see rows.
+    """
+
+    schema: Schema
+    rows: int
+    seed: int
+    test: str
+    where: str
+    read: Callable[[str, str], str]
+    folder: str = "."
+    frame: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """One registered thing; `sees_rows` is for a sanitizer that takes the rows' own cells instead of codes."""
+
+    parameters: Record
+    build: Callable[[Mapping[str, Any], Context], T]
+    sees_rows: bool = False
+
+
+class Registry(Mapping[str, Kind[T]]):
+    """Built-in kinds by name, and those that installed packages offer through an entry-point group."""
+
+    def __init__(self, group: str, builtin: Mapping[str, Kind[T]]) -> None:
+        self._group = group
+        self._builtin = dict(builtin)
+
+    def _offered(self) -> dict[str, Any]:
+        from importlib.metadata import entry_points
+
+        return {point.name: point for point in entry_points(group=self._group)}
+
+    def __getitem__(self, name: str) -> Kind[T]:
+        if name in self._builtin:
+            return self._builtin[name]
+        kind: Kind[T] = self._offered()[name].load()
+        return kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._builtin, *self._offered()]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def records(self) -> dict[str, Record]:
+        """The parameters of every kind."""
+        return {name: self[name].parameters for name in self}

@@ -1,0 +1,381 @@
+"""From a config to Kubernetes manifests: a launcher that runs once or on a schedule, what it may do, and what it starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dit_dask import cluster
+from dit_dask.audit import gates
+from dit_dask.audit.build import check_tests
+from dit_dask.cluster.kubernetes import objects as pods
+from dit_dask.cluster.kubernetes.objects import Manifest
+from dit_dask.config import cluster as cluster_spec
+from dit_dask.config.document import Config, read, references
+from dit_dask.deployment import cron as schedule
+from dit_dask.distances import GROUNDS
+from dit_dask.errors import InputError
+from dit_dask.inputs.source import read_text
+from dit_dask.storage.filesystem import is_local
+from dit_dask.storage.redaction import public_url
+
+MOST_NAME = pods.NAME_LENGTH - len("-1116030000-ab12")
+MOST_BYTES = 1_000_000  # etcd takes no larger object
+READY_SECONDS = 300
+LAUNCH = "/etc/dit/launch"
+LAUNCHER_RESOURCES = {"cpu": "100m", "memory": "256Mi"}
+SECRET_OPTION = re.compile(r"(?i)key|secret|token|pass|credential|sas|connection_string")
+KEYLESS = {"anon", "cloud", "google_default"}  # values of gcsfs's token that are no secret
+
+
+@dataclass(frozen=True)
+class DeployOptions:
+    """What the command line adds to a config."""
+
+    image: str | None = None
+    schedule: str | None = None
+    time_zone: str | None = None
+    namespace: str | None = None
+    name: str | None = None
+    secret: str | None = None
+    overrides: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A checked audit with everything that its manifests depend on."""
+
+    name: str
+    namespace: str
+    config: Config
+    text: str
+    files: Mapping[str, str]
+    settings: Mapping[str, Any]
+    workers: int
+    options: DeployOptions
+
+
+def manifests(path: str, options: DeployOptions) -> str:
+    """Return the YAML documents that `kubectl apply` takes."""
+    deployment = prepare(path, options)
+    return _header(deployment) + "".join(f"---\n{_yaml(one)}" for one in objects(deployment))
+
+
+def prepare(path: str, options: DeployOptions) -> Deployment:
+    """Check everything that would fail only inside the cluster: names, image, schedule, places, files and secrets."""
+    config = read(path, options.overrides)
+    _check_text(Path(path).read_text("utf-8"))
+    check_tests(config)
+    for place, text in enumerate(config.gates):
+        gates.parse(text, f"gates[{place}]")
+    if options.schedule is not None:
+        schedule.check(options.schedule, "--schedule")
+    elif options.time_zone is not None:
+        raise InputError("--time-zone goes with --schedule, and only with it")
+    if options.time_zone is not None:
+        schedule.zone(options.time_zone, "--time-zone")
+    settings = _settings(config, options)
+    _check_places(config)
+    files = dict(_files(config))
+    size = sum(len(one.encode()) for one in files.values())
+    if size > MOST_BYTES:
+        raise InputError(
+            f"the config's hierarchies and matrices have {size:,} bytes; at most {MOST_BYTES:,} fit: use URLs for them"
+        )
+    return Deployment(
+        name=_name(config, options),
+        namespace=settings["namespace"] or "default",
+        config=config,
+        text=Path(path).read_text("utf-8"),
+        files=files,
+        settings=settings,
+        workers=cluster.workers({**config.cluster, "kind": "kubernetes"}),
+        options=options,
+    )
+
+
+def _settings(config: Config, options: DeployOptions) -> dict[str, Any]:
+    """Let options win over the config, checked alike."""
+    settings = dict(config.cluster["kubernetes"])
+    for key, value in (("image", options.image), ("namespace", options.namespace), ("secret", options.secret)):
+        if value is not None:
+            settings[key] = cluster_spec.KUBERNETES.fields[key].spec.check(value, f"--{key}")
+    if settings["image"] is None:
+        raise InputError(
+            "--image is missing: the pods need an image that holds dit_dask (deploy/README.md says how to build it)"
+        )
+    needed = references([config.data["storage_options"], config.output.storage_options])
+    if needed and settings["secret"] is None:
+        named = ", ".join(f"${{{name}}}" for name in needed)
+        raise InputError(f"--secret is missing: which Secret holds {named}?")
+    outside = _ports([config.data["storage_options"], config.output.storage_options])
+    return {**settings, "egress_ports": sorted({*settings["egress_ports"], *outside})}
+
+
+def _ports(value: Any) -> set[int]:
+    """Ports of the endpoints that storage options name."""
+    if isinstance(value, Mapping | list):
+        return {port for item in (value.values() if isinstance(value, Mapping) else value) for port in _ports(item)}
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")):
+        return set()
+    parts = urlsplit(value)
+    return {parts.port or (443 if parts.scheme == "https" else 80)}
+
+
+def _name(config: Config, options: DeployOptions) -> str:
+    """Kubernetes takes fewer characters than a run folder."""
+    name = options.name
+    if name is None:
+        name = re.sub(r"[^a-z0-9]+", "-", config.name.lower()).strip("-")
+    cluster_spec.NAME.check(name, "--name")
+    if len(name) > MOST_NAME:
+        raise InputError(f"--name must have at most {MOST_NAME} characters, for the operator adds to it; got {name!r}")
+    return name
+
+
+def _check_places(config: Config) -> None:
+    """Pods see neither this machine's files nor its environment, and a ConfigMap is no place for secrets."""
+    source = config.data["source"]
+    for where, url in (("data.source", source), ("output", config.output.url)):
+        if is_local(url):
+            raise InputError(f"{where}: pods cannot reach this machine's files; use a URL such as s3://…; got {url!r}")
+        if url.startswith("memory:"):
+            raise InputError(f"{where}: memory:// ends with the pod; use a URL such as s3://…")
+        if public_url(url) != url:
+            raise InputError(f"{where}: a URL with a password or query would lie open in a ConfigMap; use storage_options")
+    for where, options in (("data", config.data["storage_options"]), ("output", config.output.storage_options)):
+        _refuse_secrets(options, f"{where}.storage_options")
+
+
+def _check_text(text: str) -> None:
+    """The file goes along as it was written: what an option on the command line hides must not be secret either."""
+    import yaml
+
+    raw = yaml.safe_load(text)
+    for key in ("data", "output"):
+        part = raw.get(key)
+        options = part.get("storage_options") if isinstance(part, Mapping) else None
+        if isinstance(options, Mapping):
+            _refuse_secrets(options, f"{key}.storage_options")
+
+
+def _refuse_secrets(options: Mapping[str, Any], where: str) -> None:
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            _refuse_secrets(value, f"{where}.{key}")
+        elif isinstance(value, str) and SECRET_OPTION.search(key) and not _harmless(value):
+            raise InputError(f"{where}.{key} must be a reference such as ${{NAME}}: a value would lie open in a ConfigMap")
+
+
+def _harmless(value: str) -> bool:
+    return value in KEYLESS or re.fullmatch(r"\$\{\w+\}", value) is not None
+
+
+def _files(config: Config) -> Iterator[tuple[str, str]]:
+    """The small files that a config names, by their path relative to it; URLs are left for the pods to read."""
+    for where, path in _named(config):
+        if "://" in path:
+            continue
+        relative = Path(path)
+        if relative.is_absolute() or ".." in relative.parts:
+            raise InputError(f"{where}: a deployed config takes along only files of its own folder; got {path!r}")
+        yield relative.as_posix(), read_text(path, config, where)
+
+
+def _named(config: Config) -> Iterator[tuple[str, str]]:
+    for name, attribute in config.schema["quasi_identifiers"].items():
+        if attribute["hierarchy"]:
+            yield f"schema.quasi_identifiers.{name}.hierarchy", attribute["hierarchy"]
+    if config.schema["sensitive"]["hierarchy"]:
+        yield "schema.sensitive.hierarchy", config.schema["sensitive"]["hierarchy"]
+    for place, test in enumerate(config.tests):
+        distance = test.get("distance") if isinstance(test, Mapping) else None
+        for one in distance if isinstance(distance, list) else [distance]:
+            ground = one.get("ground") if isinstance(one, Mapping) else None
+            for path in ground if isinstance(ground, list) else [ground]:
+                if isinstance(path, str) and path not in GROUNDS:
+                    yield f"tests[{place}].distance.ground", path
+        sanitizer = test.get("sanitizer") if isinstance(test, Mapping) else None
+        if isinstance(sanitizer, Mapping) and isinstance(sanitizer.get("mapping"), str):
+            yield f"tests[{place}].sanitizer.mapping", sanitizer["mapping"]
+    yield from _of_measures(config)
+
+
+def _of_measures(config: Config) -> Iterator[tuple[str, str]]:
+    for place, measure in enumerate(config.measures):
+        semantic = measure.get("semantic") if isinstance(measure, Mapping) else None
+        if isinstance(semantic, Mapping) and isinstance(semantic.get("hierarchy"), str):
+            yield f"measures[{place}].semantic.hierarchy", semantic["hierarchy"]
+
+
+def objects(deployment: Deployment) -> list[Manifest]:
+    """The objects in the order in which they depend on each other."""
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(deployment), "automountServiceAccountToken": False},
+        _role(deployment),
+        _binding(deployment),
+        pods.network_policy(deployment.name, deployment.namespace, deployment.name, deployment.settings),
+        _launcher_policy(deployment),
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(deployment), "data": _content(deployment)},
+        _scheduled(deployment) if deployment.options.schedule else _once(deployment),
+    ]
+
+
+def _meta(deployment: Deployment) -> Manifest:
+    return {"name": deployment.name, "namespace": deployment.namespace, "labels": pods.labels(deployment.name)}
+
+
+def _role(deployment: Deployment) -> Manifest:
+    """Start, see and remove DaskJobs; see pods, for only they tell an exit code. No logs, no secrets, no other namespace."""
+    dask = ["kubernetes.dask.org"]
+    rules = [
+        {"apiGroups": dask, "resources": ["daskjobs"], "verbs": ["create", "get", "list", "delete"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    ]
+    if deployment.settings["adaptive"]:
+        rules.append({"apiGroups": dask, "resources": ["daskautoscalers"], "verbs": ["create"]})
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": _meta(deployment), "rules": rules}
+
+
+def _binding(deployment: Deployment) -> Manifest:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": _meta(deployment),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": deployment.name},
+        "subjects": [{"kind": "ServiceAccount", "name": deployment.name, "namespace": deployment.namespace}],
+    }
+
+
+def _launcher_labels(deployment: Deployment) -> dict[str, str]:
+    return {"app.kubernetes.io/name": "dit-launcher", "app.kubernetes.io/instance": deployment.name}
+
+
+def _launcher_policy(deployment: Deployment) -> Manifest:
+    """The launcher is reached by nobody and reaches names and the Kubernetes API."""
+    api = {"ports": [{"protocol": "TCP", "port": port} for port in (443, 6443)]}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _meta(deployment) | {"name": f"{deployment.name}-launcher"},
+        "spec": {
+            "podSelector": {"matchLabels": _launcher_labels(deployment)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [],
+            "egress": [pods.DNS, api],
+        },
+    }
+
+
+def _content(deployment: Deployment) -> dict[str, str]:
+    """The config as it was written, the files that it names, and what the launcher is to do."""
+    named = {f"file-{number}": text for number, text in enumerate(deployment.files.values())}
+    return {"config.yaml": deployment.text, **named, "launch.yaml": _yaml(_launch(deployment))}
+
+
+def _launch(deployment: Deployment) -> Manifest:
+    """What the launcher reads: the objects to create, with a stand-in for their name, and its limits."""
+    config, settings = deployment.config, deployment.settings
+    shape = pods.ClusterTemplate(pods.JOB_NAME, deployment.namespace, deployment.name, deployment.workers, settings)
+    there = f"{{kind: address, address: {shape.address}, workers: {deployment.workers}, timeout: {READY_SECONDS}}}"
+    arguments = ["run", f"{pods.AUDIT}/{config.name}.yaml"]
+    for override in (*deployment.options.overrides, f"cluster={there}"):
+        arguments += ["--set", override.replace("$(", "$$(")]  # Kubernetes would replace it
+    written = references(config.output.storage_options)
+    variables = {"worker": written, "runner": references([config.data["storage_options"], config.output.storage_options])}
+    items = [{"key": "config.yaml", "path": f"{config.name}.yaml"}]
+    items += [{"key": f"file-{number}", "path": path} for number, path in enumerate(deployment.files)]
+    job = pods.dask_job(shape, variables, arguments, {"configMap": {"name": deployment.name, "items": items}})
+    limits = {
+        "deadline": settings["deadline"],
+        "ready": READY_SECONDS,
+        "retries": settings["retries"],
+        "keep": settings["keep"],
+    }
+    return {**limits, "job": job, **({"autoscaler": pods.autoscaler(shape)} if settings["adaptive"] else {})}
+
+
+def _job_spec(deployment: Deployment) -> Manifest:
+    """A Job whose pod may be moved: its successor follows the same DaskJob. An audit's own exit code is final."""
+    launcher = pods.ContainerTemplate(
+        "launcher",
+        ["dit", "launch", f"{LAUNCH}/launch.yaml", "--owner", "$(JOB_NAME)/$(JOB_UID)"],
+        LAUNCHER_RESOURCES,
+        volumes=[
+            {"name": "launch", "configMap": {"name": deployment.name, "items": [{"key": "launch.yaml", "path": "launch.yaml"}]}}
+        ],
+        mounts=[{"name": "launch", "mountPath": LAUNCH, "readOnly": True}],
+    )
+    spec = pods.pod_spec(deployment.settings, launcher, dask=False)
+    for name, label in (("JOB_NAME", "job-name"), ("JOB_UID", "controller-uid")):
+        field = {"fieldRef": {"fieldPath": f"metadata.labels['{label}']"}}
+        spec["containers"][0]["env"].append({"name": name, "valueFrom": field})
+    spec |= {"restartPolicy": "Never", "serviceAccountName": deployment.name, "automountServiceAccountToken": True}
+    moved = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    codes = {"containerName": "launcher", "operator": "In", "values": [1, 2]}
+    final = {"action": "FailJob", "onExitCodes": codes, "onPodConditions": []}  # 1.28 wants the key even where it is empty
+    return {
+        "activeDeadlineSeconds": deployment.settings["deadline"] + READY_SECONDS,
+        "backoffLimit": 3,
+        "podFailurePolicy": {"rules": [moved, final]},
+        "template": {"metadata": {"labels": _launcher_labels(deployment)}, "spec": spec},
+    }
+
+
+def _once(deployment: Deployment) -> Manifest:
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _meta(deployment), "spec": _job_spec(deployment)}
+
+
+def _scheduled(deployment: Deployment) -> Manifest:
+    """Never two at a time; a start that was missed for an hour is left out."""
+    keep, zone = deployment.settings["keep"], deployment.options.time_zone
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": _meta(deployment),
+        "spec": {
+            "schedule": deployment.options.schedule,
+            **({"timeZone": zone} if zone else {}),
+            "concurrencyPolicy": "Forbid",
+            "startingDeadlineSeconds": 3600,
+            "successfulJobsHistoryLimit": keep,
+            "failedJobsHistoryLimit": keep,
+            "jobTemplate": {"spec": _job_spec(deployment)},
+        },
+    }
+
+
+def _header(deployment: Deployment) -> str:
+    """Say what must be there already."""
+    settings = deployment.settings
+    names = references([deployment.config.data["storage_options"], deployment.config.output.storage_options])
+    lines = [f"# Audit {deployment.config.name}, made by `dit deploy`. Needed beforehand: the Dask operator"]
+    lines += [f"# - Secret {settings['secret']} with the keys {', '.join(names)}"] if names else []
+    lines += [f"# - Secret {name}" for name in settings["env_from"]]
+    lines += [f"# - Secret {settings['tls_secret']} with ca.crt, tls.crt and tls.key"] if settings["tls_secret"] else []
+    lines += (
+        []
+        if settings["tls_secret"]
+        else ["# Without cluster.kubernetes.tls_secret only the NetworkPolicy guards the scheduler"]
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _yaml(value: Manifest) -> str:
+    """Plain YAML without aliases, keys in the order given, texts of several lines as blocks."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+            return True
+
+    def text(dumper: yaml.SafeDumper, value: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    dumped: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, width=120, allow_unicode=True)
+    return dumped

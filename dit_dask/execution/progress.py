@@ -1,0 +1,131 @@
+"""What a person sees while a run works: a bar on a terminal, plain lines elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Protocol
+
+LINE_SECONDS = 5.0
+
+
+class Progress(Protocol):
+    """Someone who wants to know how far a run is."""
+
+    def note(self, text: str) -> None:
+        """Say one thing."""
+        ...
+
+    def start(self, total: int, done: int) -> None:
+        """Begin counting records."""
+        ...
+
+    def advance(self, records: int) -> None:
+        """Count records that are done."""
+        ...
+
+    def stop(self) -> None:
+        """End counting."""
+        ...
+
+
+class Silent:
+    """Says nothing."""
+
+    def note(self, text: str) -> None:
+        """Ignore it."""
+
+    def start(self, total: int, done: int) -> None:
+        """Ignore it."""
+
+    def advance(self, records: int) -> None:
+        """Ignore it."""
+
+    def stop(self) -> None:
+        """Ignore it."""
+
+
+class Lines:
+    """Plain lines on stderr, one every few seconds."""
+
+    def __init__(self) -> None:
+        self._total = self._done = self._before = 0
+        self._began = self._said = 0.0
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        sys.stderr.write(f"dit: {text}\n")
+        sys.stderr.flush()
+
+    def start(self, total: int, done: int) -> None:
+        """Remember when counting began; what an earlier session did says nothing about speed."""
+        self._total, self._done, self._before = total, done, done
+        self._began = self._said = time.monotonic()
+
+    def advance(self, records: int) -> None:
+        """Print how far it is, unless that was said just now."""
+        self._done += records
+        now = time.monotonic()
+        if now - self._said >= LINE_SECONDS or self._done == self._total:
+            self._said = now
+            left = (now - self._began) / max(1, self._done - self._before) * (self._total - self._done)
+            self.note(f"{self._done:,} of {self._total:,} records, about {left:.0f} s left")
+
+    def stop(self) -> None:
+        """Nothing to close."""
+
+
+class Bar:
+    """A rich progress bar on stderr."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True, highlight=False)
+        self._bar: Any = None
+        self._task: Any = None
+
+    def note(self, text: str) -> None:
+        """Print above the bar."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def start(self, total: int, done: int) -> None:
+        """Show the bar."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("records"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=self._console, transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task("records", total=total, completed=done)
+
+    def advance(self, records: int) -> None:
+        """Move the bar."""
+        self._bar.update(self._task, advance=records)
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def choose_progress(*, quiet: bool) -> Progress:
+    """Choose by what stderr is."""
+    if quiet:
+        return Silent()
+    return Bar() if sys.stderr.isatty() else Lines()
+
+
+class Counting:
+    """Counts between start and stop, also when the work in between fails."""
+
+    def __init__(self, progress: Progress, total: int, done: int) -> None:
+        self._watcher, self._total, self._done = progress, total, done
+
+    def __enter__(self) -> Progress:
+        self._watcher.start(self._total, self._done)
+        return self._watcher
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._watcher.stop()

@@ -1,0 +1,211 @@
+"""The Python face of the discrimination rate: frames, series and arrays, in memory or on Dask, in; numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask import seeds
+from dit_dask.config.constraints import Choice
+from dit_dask.errors import InputError
+from dit_dask.measures.discrimination.contingency import MISSING, Coded, ContingencyTable, bootstrap, coded, combined, rate_of
+from dit_dask.measures.discrimination.histogram import ESTIMATORS
+from dit_dask.measures.discrimination.semantic import partition, reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TARGET = "target"
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A target and its keys in one frame, pandas or Dask: the target is `target`, the keys are numbered."""
+
+    frame: Any
+    names: tuple[str, ...]
+    is_dask: bool
+
+
+def discrimination_rate(
+    target: Any,
+    keys: Any,
+    semantic: Mapping[Any, Any] | None = None,
+    *,
+    missing: str | None = None,
+    estimator: str = "plug-in",
+) -> float:
+    """Return 1 - H(target | keys) / H(target): 0 where the keys tell nothing about the target, 1 where they determine it.
+
+    `target` is a Series or array, `keys` a Series, DataFrame or array of columns; pandas, numpy or Dask. `semantic`
+    regroups the target first: a mapping from its values to groups, or {"hierarchy": PATH, "level": N}. `missing` says what
+    a missing cell is, if there are any: "category" (a value of its own) or "drop" (its row does not count). `estimator` is
+    "plug-in", or "miller-madow" or "grassberger" where few rows stand behind a value. A target with one value gives 1.
+    """
+    Choice(tuple(ESTIMATORS)).check(estimator, "estimator")
+    columns, groups = _gathered(target, keys, missing), _groups(semantic)
+    if columns.is_dask:
+        from dit_dask.execution import histograms as tallies
+
+        question = tallies.ask(columns.frame, TARGET, _keys(columns), missing, groups)
+        return tallies.rate_of(columns.frame, question, estimator).value
+    (codes, *keys), _ = _coded(columns, missing, groups)
+    return rate_of([column.codes for column in keys], codes.codes, estimator).value
+
+
+def discrimination_by_value(
+    target: Any, keys: Any, semantic: Mapping[Any, Any] | None = None, *, missing: str | None = None
+) -> pd.DataFrame:
+    """Return one row for each value or combination of the keys: value, count, rate and refinement.
+
+    `rate` is 1 - p(y) H(X|Y=y) / H(X), near 1 for anything rare; `refinement` is 1 - H(X|Y=y) / H(X), what the value tells
+    about its own rows. A combination is a tuple. Parameters are those of `discrimination_rate`.
+    """
+    columns, groups = _gathered(target, keys, missing), _groups(semantic)
+    if columns.is_dask:
+        from dit_dask.execution import histograms as tallies
+
+        labels, profile = tallies.by_key(columns.frame, tallies.ask(columns.frame, TARGET, _keys(columns), missing, groups))
+    else:
+        joint, labels = _counted(columns, missing, groups)
+        profile = joint.profile()
+    values = [label[0] if len(label) == 1 else label for label in labels]
+    return _sorted(values, profile.count.astype(np.int64), profile.rates, profile.refinements)
+
+
+def discrimination_interval(
+    target: Any,
+    keys: Any,
+    semantic: Mapping[Any, Any] | None = None,
+    *,
+    level: float = 0.95,
+    replicates: int = 1000,
+    seed: int = 0,
+    missing: str | None = None,
+) -> tuple[float, float]:
+    """Return a bootstrap interval of `discrimination_rate`, for rows that are a sample of more; the same for the same seed."""
+    if not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1; got {level:g}")
+    if replicates < 50:
+        raise InputError(f"replicates must be an integer >= 50; got {replicates}")
+    columns, groups = _gathered(target, keys, missing), _groups(semantic)
+    if columns.is_dask:
+        from dit_dask.execution import histograms as tallies
+
+        joint = tallies.joint_of(columns.frame, tallies.ask(columns.frame, TARGET, _keys(columns), missing, groups))
+    else:
+        joint = _counted(columns, missing, groups)[0]
+    return bootstrap(joint, level, replicates, seeds.stream(seed, "bootstrap"))
+
+
+def _groups(semantic: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
+    if semantic is None:
+        return None
+    if not isinstance(semantic, Mapping):
+        raise InputError(
+            f"semantic must be a mapping from values to groups, or {{hierarchy, level}}; got {type(semantic).__name__}"
+        )
+
+    def read(path: str) -> str:
+        try:
+            return Path(path).read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"semantic.hierarchy: cannot read {path}") from error
+
+    return reading(semantic, read)
+
+
+def _counted(
+    columns: Columns, missing: str | None, groups: Mapping[Any, Any] | None
+) -> tuple[ContingencyTable, list[tuple[Any, ...]]]:
+    (target, *keys), _ = _coded(columns, missing, groups)
+    key = combined([column.codes for column in keys])
+    first = np.unique(key, return_index=True)[1]
+    return ContingencyTable.of(key, target.codes), [tuple(column.label(column.codes[row]) for column in keys) for row in first]
+
+
+def _coded(columns: Columns, missing: str | None, groups: Mapping[Any, Any] | None) -> tuple[list[Coded], Any]:
+    """Code the target, read through its groups, and the keys."""
+    shown = {name: columns.frame[place] for name, place in zip((TARGET, *columns.names), columns.frame.columns, strict=True)}
+    (target, *keys), kept = coded(shown, missing)
+    if groups is not None:
+        present = np.unique(target.codes)
+        numbers = np.zeros(target.span, np.int64)
+        numbers[present] = partition(groups, [target.label(code) for code in present])
+        target = Coded(numbers[target.codes], target.labels)
+    return [target, *keys], kept
+
+
+def _sorted(values: Sequence[Any], count: Any, rates: Any, refinements: Any) -> pd.DataFrame:
+    """Order by value, by its text where values do not compare, so that equal tables give equal frames."""
+    import pandas as pd
+
+    try:
+        order = sorted(range(len(values)), key=lambda place: values[place])
+    except TypeError:
+        order = sorted(range(len(values)), key=lambda place: str(values[place]))
+    column = pd.Series([values[place] for place in order], dtype=object).infer_objects()
+    return pd.DataFrame({"value": column, "count": count[order], "rate": rates[order], "refinement": refinements[order]})
+
+
+def _keys(columns: Columns) -> list[str]:
+    return [name for name in columns.frame.columns if name != TARGET]
+
+
+def _gathered(target: Any, keys: Any, missing: str | None) -> Columns:
+    """Put target and keys into one frame, checked."""
+    if missing is not None:
+        Choice(MISSING).check(missing, "missing")
+    kinds = [type(part).__module__.partition(".")[0] in ("dask", "dask_expr") for part in (target, keys)]
+    if any(kinds) and not all(kinds):
+        raise InputError("target and keys must both be Dask collections, or both be in memory; got one of each")
+    name = getattr(target, "name", None) if getattr(target, "ndim", 1) == 1 and hasattr(target, "dtype") else None
+    names = tuple(str(one) for one in getattr(keys, "columns", ())) or (str(getattr(keys, "name", None) or "keys"),)
+    if isinstance(name, str) and not _is_array(target) and not _is_array(keys) and name in names:
+        raise InputError(f"the target {name!r} is also among the keys")
+    if all(kinds):
+        from dit_dask.execution import histograms as tallies
+
+        frame = tallies.together(target, keys, TARGET)
+    else:
+        frame = _together(target, keys)
+    count = len(frame.columns) - 1
+    return Columns(frame, names if len(names) == count else tuple(f"keys[{place}]" for place in range(count)), all(kinds))
+
+
+def _is_array(value: Any) -> bool:
+    """Tell arrays, whose name is not a column's, from series and frames."""
+    return not hasattr(value, "index") or not hasattr(value, "dtypes")
+
+
+def _together(target: Any, keys: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    if _is_array(target):
+        target = _cells(target, "target")
+        if target.ndim != 1:
+            raise InputError(f"target must be one column; got an array of {target.ndim} dimensions")
+    elif getattr(target, "ndim", 1) != 1:
+        raise InputError(f"target must be one column; got {target.shape[1]}")
+    if not _is_array(target) and not _is_array(keys) and not target.index.equals(keys.index):
+        raise InputError("target and keys must have the same index, row by row")
+    table = pd.DataFrame(keys if not _is_array(keys) else _cells(keys, "keys"))
+    if len(table) != len(target):
+        raise InputError(f"target and keys must have as many rows; got {len(target)} and {len(table)}")
+    if not table.shape[1]:
+        raise InputError("keys must have at least one column; got none")
+    table = table.set_axis([f"key{place}" for place in range(table.shape[1])], axis=1).reset_index(drop=True)
+    table.insert(0, TARGET, pd.Series(target).reset_index(drop=True))
+    return table
+
+
+def _cells(values: Any, what: str) -> Any:
+    """Lists and arrays alike, as an array of one or two dimensions."""
+    array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=None)
+    if array.ndim not in (1, 2):
+        raise InputError(f"{what} must have one or two dimensions; got {array.ndim}")
+    return array

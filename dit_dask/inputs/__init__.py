@@ -1,0 +1,1 @@
+"""From files, URLs and frames to a table of codes."""

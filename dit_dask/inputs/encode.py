@@ -1,0 +1,183 @@
+"""From columns to codes: the edge where values are checked, once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dit_dask.config.document import Config
+from dit_dask.errors import InputError
+from dit_dask.inputs.hierarchies import read_hierarchy
+from dit_dask.values.arrays import Codes, Floats, Ints
+from dit_dask.values.hierarchy import flat
+from dit_dask.values.numbers import DECIMAL, INTEGER
+from dit_dask.values.schema import MIN_DISCLOSED_COUNT, Attribute, Secret
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LONGEST_INTEGER = 1000
+
+
+def _single_type(name: str, column: pd.Series[Any]) -> None:
+    """Refuse an object column that mixes types, which pandas keeps side by side."""
+    if column.dtype == object:
+        types = sorted({type(cell).__name__ for cell in column})
+        if len(types) > 1:
+            raise InputError(f"column {name!r} mixes types: {', '.join(types)}; expected one")
+        if not isinstance(column.iloc[0], Hashable):
+            raise InputError(f"column {name!r} must hold single values; got values of type {types[0]}")
+
+
+def encode_numeric(name: str, column: pd.Series[Any]) -> tuple[Attribute, Codes]:
+    """Code a numeric column by the rank of its values; the numbers themselves only give widths."""
+    import pandas as pd
+
+    _single_type(name, column)
+    if isinstance(column.iloc[0], bool | np.bool_):
+        raise InputError(f"column {name!r} must be numeric; got booleans (use kind: categorical)")
+    factors, distinct = pd.factorize(column)
+    numbers = _numbers(name, distinct, np.bincount(factors), factors)
+    unit = None
+    if numbers.dtype.kind == "M":
+        unit, numbers = np.datetime_data(numbers.dtype)[0], numbers.view(np.int64)
+    levels, inverse = np.unique(numbers, return_inverse=True)
+    values = levels if levels.dtype == np.float64 else _offsets(levels)
+    attribute = Attribute(name, "numeric", tuple(levels.tolist()), values, unit=unit)
+    return attribute, inverse.astype(np.int32)[factors]
+
+
+def _offsets(levels: NDArray[Any]) -> Floats:
+    """Distances from the smallest level, subtracted exactly before they become floats."""
+    return np.array([float(step) for step in (levels.astype(object) - levels.astype(object)[0])])
+
+
+def _numbers(name: str, distinct: Any, counts: Ints, factors: Ints) -> NDArray[Any]:
+    """Turn the distinct cells of a column into numbers that sort and subtract exactly."""
+    import datetime
+    import decimal
+
+    import pandas as pd
+
+    cells = pd.Series(distinct)
+    first = cells.iloc[0]
+    if isinstance(first, str):
+        return _parsed(name, cells.astype(str), counts, factors)
+    if pd.api.types.is_float_dtype(cells.dtype):
+        return _finite(name, cells.to_numpy(np.float64))
+    if pd.api.types.is_datetime64_any_dtype(cells.dtype) or isinstance(first, datetime.date):
+        return _stamps(cells)
+    if isinstance(first, int | np.integer):
+        return _exact([int(cell) for cell in cells])
+    if isinstance(first, decimal.Decimal):
+        return np.array(cells.tolist(), object)
+    raise InputError(f"column {name!r} must be numbers or dates; got values of type {type(first).__name__}")
+
+
+def _stamps(cells: pd.Series[Any]) -> NDArray[Any]:
+    """Dates and times as whole nanoseconds, or microseconds where they reach too far."""
+    import pandas as pd
+
+    times = pd.to_datetime(cells)
+    try:
+        times = times.dt.as_unit("ns")
+    except pd.errors.OutOfBoundsDatetime:  # 9999-12-31 and the like
+        times = times.dt.as_unit("us")
+    stamps: NDArray[Any] = times.astype("int64").to_numpy().view(f"datetime64[{times.dt.unit}]")
+    return stamps
+
+
+def _exact(numbers: Sequence[int]) -> NDArray[Any]:
+    """Integers as int64 where they fit, as Python integers where not."""
+    fits = all(-(2**63) <= number < 2**63 for number in numbers)
+    return np.array(numbers, np.int64 if fits else object)
+
+
+def _finite(name: str, numbers: Floats) -> Floats:
+    if not np.isfinite(numbers).all():
+        raise InputError(f"column {name!r} must be finite numbers; got an infinite one")
+    return numbers + 0.0  # -0.0 and 0.0 are one value
+
+
+def _parsed(name: str, cells: pd.Series[str], counts: Ints, factors: Ints) -> NDArray[Any]:
+    """Read text as integers, decimals or ISO dates: all of one sort, or an error that says where."""
+    import pandas as pd
+
+    whole = cells.str.fullmatch(INTEGER).to_numpy(bool)
+    if whole.all():
+        if cells.str.len().max() > LONGEST_INTEGER:
+            raise InputError(f"column {name!r} must be numbers; got one of more than {LONGEST_INTEGER} digits")
+        return _exact([int(cell) for cell in cells])
+    decimal = cells.str.fullmatch(DECIMAL).to_numpy(bool)
+    if decimal.all():
+        numbers = np.array([float(cell) for cell in cells])
+        if (whole & (np.abs(numbers) >= 2**53)).any():
+            raise InputError(f"column {name!r} mixes decimals with integers beyond 2^53, which they cannot represent")
+        return _finite(name, numbers)
+    if not decimal.any():
+        dates = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
+        if dates.notna().all():
+            return _stamps(dates)
+        decimal = dates.notna().to_numpy(bool)
+    bad = np.flatnonzero(~decimal)
+    worst = bad[counts[bad].argmax()]
+    row = int(np.flatnonzero(factors == worst)[0])
+    shown = f"the text {cells.iloc[worst]!r} in {counts[worst]} rows" if counts[worst] >= MIN_DISCLOSED_COUNT else "text"
+    raise InputError(
+        f"column {name!r} must be numbers or ISO dates; got {shown}, first in used row {row} "
+        "(list it under data.missing if it marks missing cells)"
+    )
+
+
+def _labels(name: str, column: pd.Series[Any]) -> tuple[Ints, list[str], list[Any]]:
+    """Return each row's label number, the labels as text and the values they came from."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    _single_type(name, column)
+    factors, distinct = pd.factorize(column)
+    values = list(distinct)
+    labels = [str(value) for value in values]
+    if len(set(labels)) < len(labels):
+        raise InputError(f"column {name!r} has different values that read the same as text")
+    return factors, labels, values
+
+
+def encode_categorical(name: str, column: pd.Series[Any], path: str | None, config: Config) -> tuple[Attribute, Codes]:
+    """Code a categorical column by the leaves of its hierarchy, in depth-first order."""
+    where = f"schema.quasi_identifiers.{name}.hierarchy"
+    factors, labels, _ = _labels(name, column)
+    hierarchy = flat(sorted(labels)) if path is None else read_hierarchy(name, path, labels, config, where)
+    code = {label: position for position, label in enumerate(hierarchy.leaves)}
+    attribute = Attribute(name, "categorical", hierarchy.leaves, None, hierarchy)
+    return attribute, np.array([code[label] for label in labels], np.int32)[factors]
+
+
+def encode_sensitive(column: pd.Series[Any], config: Config) -> tuple[Secret, Codes]:
+    """Fix the order of the sensitive values: as given, else sorted (as numbers where all are numbers)."""
+    described = config.schema["sensitive"]
+    name = described["name"]
+    factors, labels, _ = _labels(name, column)
+    if len(labels) == 1:
+        raise InputError(f"the sensitive column {name!r} is constant: there is nothing to infer")
+    if described["order"] is not None:
+        levels = [str(level) for level in described["order"]]
+        if len(set(levels)) < len(levels):
+            raise InputError("schema.sensitive.order names a value twice")
+        for label in labels:
+            if label not in levels:
+                raise InputError(f"schema.sensitive.order has no place for the value {label!r} of column {name!r}")
+    elif all(re.fullmatch(DECIMAL, label) for label in labels):
+        levels = sorted(labels, key=lambda label: (float(label), label))
+    else:
+        levels = sorted(labels)
+    hierarchy = None
+    if described["hierarchy"] is not None:
+        hierarchy = read_hierarchy(name, described["hierarchy"], levels, config, "schema.sensitive.hierarchy")
+    code = {level: position for position, level in enumerate(levels)}
+    return Secret(name, tuple(levels), hierarchy), np.array([code[label] for label in labels], np.int32)[factors]

@@ -1,0 +1,155 @@
+"""From a config to a table: which rows are used, and their codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask import seeds
+from dit_dask.config.document import Config
+from dit_dask.errors import InputError, unknown
+from dit_dask.inputs.encode import encode_categorical, encode_numeric, encode_sensitive
+from dit_dask.inputs.read import check_names, read_frame, read_source
+from dit_dask.storage.redaction import public_url
+from dit_dask.values.arrays import Bools, Ints
+from dit_dask.values.numbers import DECIMAL
+from dit_dask.values.schema import Schema
+from dit_dask.values.table import Rows, collapse
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load(config: Config, frame: pd.DataFrame | None = None, others: Sequence[str] | None = None) -> Rows:
+    """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells."""
+    rows, read, used = _load(config, others or [], frame)
+    return rows if others is None else replace(rows, frame=_original_cells(read.iloc[used], rows))
+
+
+def load_with(
+    config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None = None, others: Sequence[str] | None = None
+) -> tuple[Rows, pd.DataFrame]:
+    """Load the table; also return its used rows as read, with more columns of the source (None: all of them).
+
+    Only the schema's columns decide which rows are used; a missing cell of another column is None or NaN.
+    """
+    rows, read, used = _load(config, None if more is None else [*more, *(others or ())], frame)
+    kept = rows if others is None else replace(rows, frame=_original_cells(read.iloc[used], rows))
+    return kept, blank_missing(read.iloc[used], config.data["missing"])
+
+
+def load_columns(config: Config, named: Sequence[str]) -> pd.DataFrame:
+    """Load every column of the source, those named among them; rows need not be complete, limit and sample choose of all."""
+    frame = read_frame(config, None)[0].rename(columns=str)
+    check_names(list(frame.columns), [*frame.columns, *named], "data")
+    if not len(frame):
+        raise InputError(f"data: {source_name(config)} has no rows")
+    return blank_missing(frame.iloc[select_rows(np.arange(len(frame)), config)], config.data["missing"])
+
+
+def read_table(
+    source: str, options: Mapping[str, Any], columns: Sequence[str] | None, config: Config, where: str
+) -> pd.DataFrame:
+    """Read another table that the config names, with the same marks of missing cells; no columns: all of them."""
+    frame, _ = read_source(source, options, columns, config, where)
+    if not len(frame):
+        raise InputError(f"{where}: {public_url(source)} has no rows")
+    return blank_missing(frame.rename(columns=str), config.data["missing"])
+
+
+def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None) -> tuple[Rows, pd.DataFrame, Ints]:
+    quasi = config.schema["quasi_identifiers"]
+    secret_name = config.schema["sensitive"]["name"]
+    columns = [*quasi, secret_name]
+    wanted = None if more is None else list(dict.fromkeys([*columns, *more]))
+    files: tuple[str, ...] = ()
+    if frame is None:
+        frame, files = read_frame(config, wanted)
+    frame = frame.rename(columns=str)
+    wanted = list(frame.columns) if wanted is None else wanted
+    check_names(list(frame.columns), list(dict.fromkeys([*columns, *wanted])), "data")
+    for column in config.data["missing"] if isinstance(config.data["missing"], Mapping) else ():
+        if column not in wanted:
+            raise unknown("data.missing: column", column, wanted)
+    if not len(frame):
+        raise InputError(f"data: {source_name(config)} has no rows")
+    incomplete = missing_cells(frame, columns, config.data["missing"])
+    used = select_rows(np.flatnonzero(~incomplete), config)
+    attributes = []
+    codes = np.empty((len(used), len(quasi)), np.int32)
+    for place, (name, described) in enumerate(quasi.items()):
+        column = frame[name].iloc[used]
+        if described["kind"] == "numeric":
+            attribute, codes[:, place] = encode_numeric(name, column)
+        else:
+            attribute, codes[:, place] = encode_categorical(name, column, described["hierarchy"], config)
+        attributes.append(attribute)
+    secret, secret_codes = encode_sensitive(frame[secret_name].iloc[used], config)
+    table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
+    dropped = int(incomplete.sum())
+    return Rows(table, index, len(frame), dropped, table.weights[index], files), frame[wanted], used
+
+
+def _original_cells(frame: pd.DataFrame, rows: Rows) -> pd.DataFrame:
+    """The cells as a sanitizer expects them: as they were read, but numbers where text holds numbers."""
+    cells = frame.reset_index(drop=True)
+    codes = rows.table.codes[rows.index]
+    for attribute, code in zip(rows.table.schema.quasi_identifiers, codes.T, strict=True):
+        first = cells[attribute.name].iloc[0]
+        if attribute.kind == "numeric" and isinstance(first, str) and re.fullmatch(DECIMAL, first):
+            cells[attribute.name] = np.array(attribute.levels)[code]
+    return cells
+
+
+def blank_missing(frame: pd.DataFrame, marks: Any) -> pd.DataFrame:
+    """Put None, or NaN in a column of numbers, where a mark stands; number the rows."""
+    frame = frame.reset_index(drop=True)
+    for column in frame.columns:
+        gone = missing_cells(frame, [column], marks)
+        if gone.any():
+            cells = frame[column] if frame[column].dtype.kind not in "iub" else frame[column].astype(object)
+            frame[column] = cells.mask(gone, None)
+    return frame
+
+
+def missing_cells(frame: pd.DataFrame, columns: Sequence[str], marks: Any) -> Bools:
+    """Return (rows,): whether a used cell is empty or holds a mark."""
+    import pandas as pd
+
+    gone = np.zeros(len(frame), bool)
+    for column in columns:
+        cells = frame[column]
+        gone |= cells.isna().to_numpy(bool)
+        mine = {"", *(str(mark) for mark in (marks.get(column, []) if isinstance(marks, Mapping) else marks))}
+        if pd.api.types.is_float_dtype(cells.dtype):  # 999 marks 999.0
+            gone |= cells.isin([float(mark) for mark in mine if re.fullmatch(DECIMAL, mark)]).to_numpy(bool)
+        else:
+            gone |= cells.astype(str).isin(mine).to_numpy(bool)
+    return gone
+
+
+def select_rows(complete: Ints, config: Config) -> Ints:
+    """Choose the rows under audit among the complete ones, in file order."""
+    if not len(complete):
+        raise InputError(f"data: no complete row: every row of {source_name(config)} misses a used value")
+    if config.data["limit"] is not None:
+        complete = complete[: config.data["limit"]]
+    sample = config.data["sample"]
+    if sample is not None:
+        if sample["rows"] > len(complete):
+            raise InputError(f"data.sample.rows must be at most the {len(complete)} complete rows; got {sample['rows']}")
+        rng = seeds.stream(sample["seed"], "data.sample")
+        complete = np.sort(rng.choice(complete, sample["rows"], replace=False))
+    if len(complete) < 2:
+        raise InputError("data: at least 2 complete rows are needed to remove one; got 1")
+    return complete
+
+
+def source_name(config: Config) -> str:
+    """The source as messages may show it."""
+    source = config.data["source"]
+    return public_url(source if isinstance(source, str) else source["latest"])

@@ -1,0 +1,146 @@
+"""What a measure is: what it asks for, what it is shown, what it finds and how that is presented."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from dit_dask import seeds
+from dit_dask.config.constraints import Anything, Field, MapOf, OneOf, Record, Text
+from dit_dask.config.registry import Kind
+from dit_dask.values.release import Release
+from dit_dask.values.table import Rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+OTHER_TABLE = OneOf(
+    [
+        (str, Text()),
+        (dict, Record({"source": Field(Text()), "storage_options": Field(MapOf(Anything()), {})})),
+    ],
+    "a path, a URL, or a mapping of source and storage_options",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Another table that a measure asks for; it is read once, where the command runs. No columns: all of them."""
+
+    url: str
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, value: Any, columns: Sequence[str] | None = None) -> Source:
+        """Read what OTHER_TABLE accepts."""
+        wanted = None if columns is None else tuple(columns)
+        if isinstance(value, str):
+            return cls(value, {}, wanted)
+        return cls(value["source"], value["storage_options"], wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasureInput:
+    """What a measure is shown.
+
+    `frame` has the used rows in order (its index is `record`), with the schema's columns and those asked for, as read;
+    missing cells are None or NaN. `release` is what a sanitizer of the run publishes, where the measure is of releases.
+    """
+
+    frame: pd.DataFrame
+    rows: Rows
+    tables: Mapping[str, pd.DataFrame]
+    release: Release | None
+    seed: int
+    measure: str
+
+    def stream(self, *purpose: object) -> np.random.Generator:
+        """Open the measure's own random stream for a purpose."""
+        return seeds.stream(self.seed, "measure", self.measure, *purpose)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasureResult:
+    """What a measure found.
+
+    `by_value` has one mapping for each value, combination or whatever else the value is made of; `more` joins the object in
+    measures.json; `columns` are (used rows,) arrays for measures/<id>.parquet, beside `record`.
+    """
+
+    value: float | None
+    by_value: Sequence[Mapping[str, Any]]
+    records: int
+    more: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+class Measure(Protocol):
+    """Anything that looks at the evidence and finds a number."""
+
+    def find(self, evidence: MeasureInput) -> MeasureResult:
+        """Measure; all randomness comes from evidence.stream."""
+        ...
+
+
+@runtime_checkable
+class Divided(Protocol):
+    """A measure whose work can be spread: pieces are made where the command runs, found on workers, joined on one."""
+
+    def pieces(self, evidence: MeasureInput) -> Sequence[Any]:
+        """Describe the pieces, in little memory; evidence.release is None here."""
+        ...
+
+    def find_piece(self, evidence: MeasureInput, piece: Any) -> Any:
+        """Do one piece."""
+        ...
+
+    def join(self, evidence: MeasureInput, found: Sequence[Any]) -> MeasureResult:
+        """Put the results together, in the order of the pieces."""
+        ...
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report: a table, and a drawing if there is one; cells are texts or numbers and need no escaping.
+
+    A detail is in the report only, not in the terminal.
+    """
+
+    title: str
+    description: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    drawing: str = ""
+    detail: bool = False
+
+
+Entries = Sequence[Mapping[str, Any]]
+
+
+def plainly(entries: Entries) -> list[Section]:
+    """Present any measure: one row for each object in measures.json."""
+    rows = [[entry["id"], entry["value"], entry["records"]] for entry in entries]
+    return [Section(entries[0]["measure"], "", ("measure", "value", "records"), rows)]
+
+
+def nothing(_parameters: Mapping[str, Any]) -> dict[str, Source]:
+    """No other table is needed."""
+    return {}
+
+
+@dataclass(frozen=True)
+class MeasureKind(Kind[Measure]):
+    """A registered measure; what it needs must be known from its parameters alone, before any data is read.
+
+    `columns` names columns of the source (None: all); `tables` names other tables; `of_releases` tells whether it is taken
+    of every release of the run, and of the original for comparison, instead of the table itself.
+    """
+
+    columns: Callable[[Mapping[str, Any]], Sequence[str] | None] = lambda _parameters: None
+    tables: Callable[[Mapping[str, Any]], Mapping[str, Source]] = nothing
+    of_releases: Callable[[Mapping[str, Any]], bool] = lambda _parameters: False
+    present: Callable[[Entries], Sequence[Section]] = plainly

@@ -1,0 +1,1 @@
+"""The discrimination rate and its attacks."""

@@ -1,0 +1,50 @@
+"""The lists `by_value` in measures.json: a value is named only where enough rows share it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.measures.discrimination.contingency import Profile
+from dit_dask.values.schema import MIN_DISCLOSED_COUNT
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Ints
+
+MOST_LISTED = 1000
+
+
+def by_value(profile: Profile, label: Callable[[int], Any], *, show_values: bool) -> list[dict[str, Any]]:
+    """List the keys, those that refine most first; rare ones, and those beyond the thousandth, are pooled in a last line."""
+    count, rates, refinements = profile.count, profile.rates, profile.refinements
+    order = np.lexsort((np.arange(len(count)), -count, -refinements))
+    order = order[count[order] > 0]
+    shown = order if show_values else order[count[order] >= MIN_DISCLOSED_COUNT][:MOST_LISTED]
+    lines: list[dict[str, Any]] = [
+        {
+            "value": label(int(key)),
+            "count": _whole(count[key]),
+            "rate": float(rates[key]),
+            "refinement": float(refinements[key]),
+        }
+        for key in shown
+    ]
+    rest = np.setdiff1d(order, shown)
+    return [*lines, pooled(rest, profile)] if len(rest) else lines
+
+
+def pooled(keys: Ints, profile: Profile) -> dict[str, Any]:
+    """One line for keys that are not named: how many, how many rows they have, and the worst rates among them."""
+    return {
+        "value": None,
+        "values": len(keys),
+        "count": _whole(profile.count[keys].sum()),
+        "rate": float(profile.rates[keys].max()),
+        "refinement": float(profile.refinements[keys].max()),
+    }
+
+
+def _whole(count: float) -> int | float:
+    return int(count) if float(count).is_integer() else float(count)

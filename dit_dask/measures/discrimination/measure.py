@@ -1,0 +1,276 @@
+"""The discrimination rate as a measure: how far keys refine a target in the table, or an attacker's target in a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.config.constraints import Choice, Field, Flag, Integer, ListOf, Number, Record, Text
+from dit_dask.config.registry import Context
+from dit_dask.errors import InputError, unknown
+from dit_dask.measures.base import OTHER_TABLE, MeasureInput, MeasureKind, MeasureResult, Source
+from dit_dask.measures.discrimination import attacks
+from dit_dask.measures.discrimination.contingency import MISSING, ContingencyTable, Profile, bootstrap, coded, combined
+from dit_dask.measures.discrimination.histogram import ESTIMATORS
+from dit_dask.measures.discrimination.listing import by_value
+from dit_dask.measures.discrimination.presentation import present
+from dit_dask.measures.discrimination.published import Members, members
+from dit_dask.measures.discrimination.semantic import Semantic, partition, reading
+from dit_dask.values.schema import MIN_DISCLOSED_COUNT
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the number is estimated: an estimator of entropy, and the level of a bootstrap interval if one is wanted."""
+
+    estimator: str
+    level: float | None
+    replicates: int
+
+    def interval(self, joint: ContingencyTable, evidence: MeasureInput) -> dict[str, Any]:
+        """The interval as measures.json has it, if one was asked for."""
+        if self.level is None:
+            return {}
+        rng = evidence.stream("bootstrap")
+        return {"interval": list(bootstrap(joint, self.level, self.replicates, rng)), "level": self.level}
+
+
+@dataclass(frozen=True)
+class OfTable:
+    """The rate of some columns over another one, or over the record itself."""
+
+    target: str | None
+    keys: tuple[str, ...]
+    groups: Any
+    missing: str | None
+    sampling: Sampling
+    show_values: bool
+
+    def find(self, evidence: MeasureInput) -> MeasureResult:
+        """Code the columns, count the pairs, list the keys."""
+        names = [*self.keys] if self.target is None else [self.target, *self.keys]
+        columns, kept = coded({name: evidence.frame[name] for name in names}, self.missing)
+        keys = columns if self.target is None else columns[1:]
+        key = combined([column.codes for column in keys])
+        joint = ContingencyTable.singled_out(key) if self.target is None else ContingencyTable.of(key, columns[0].codes)
+        if self.groups is not None:
+            joint = joint.grouped(self.groups(columns[0].shown()))
+        profile = joint.profile(self.sampling.estimator)
+        first = np.unique(key, return_index=True)[1]
+
+        def label(number: int) -> Any:
+            texts = [_text(column.label(column.codes[first[number]])) for column in keys]
+            return texts[0] if len(texts) == 1 else texts
+
+        of_record = np.full(len(kept), -1)
+        of_record[kept] = key
+        return MeasureResult(
+            profile.rate.value,
+            by_value(profile, label, show_values=self.show_values),
+            int(kept.sum()),
+            _entropies(profile) | self.sampling.interval(joint, evidence),
+            _columns(profile, of_record),
+        )
+
+
+@dataclass(frozen=True)
+class OfRelease:
+    """An attack on a release; places are those of the keys in the schema."""
+
+    attack: str
+    places: tuple[int, ...]
+    knowledge: str
+    groups: Any
+    sampling: Sampling
+    show_values: bool
+
+    def find(self, evidence: MeasureInput) -> MeasureResult:
+        """Run the attack and tell every record what its own class gives away."""
+        release, table = evidence.release, evidence.rows.table
+        assert release is not None  # noqa: S101 - of_releases promises one  # nosec B101
+        held: Members | None = None
+        if self.attack == "identity" and self.knowledge == "white-box":
+            found, held = attacks.white_box(release, table, self.places, self.sampling.estimator)
+        elif self.attack == "identity":
+            found = attacks.guessed(release, self.places, self._known(evidence))
+        elif self.attack == "skewness" and self.groups is None:
+            min_disclosed_count = 1 if self.show_values else MIN_DISCLOSED_COUNT
+            found = attacks.skewness(release, self.places, self.sampling.estimator, min_disclosed_count)
+        else:
+            groups = None if self.groups is None else self.groups(release.schema.sensitive.levels)
+            found = attacks.homogeneity(release, self.places, groups, self.sampling.estimator)
+        held = members(release, table) if held is None else held
+        profile, more = found.profile, dict(found.more)
+        lines = by_value(profile, found.published.label, show_values=self.show_values)
+        more |= _entropies(profile)
+        if found.joint is not None:
+            more |= self.sampling.interval(found.joint, evidence)
+        value = profile.rate.value
+        if self.attack == "background-knowledge":  # what is still to be learned
+            value = 1 - value
+            lines = [line | {"rate": 1 - line["rate"]} for line in lines]
+            more |= {"interval": [1 - end for end in reversed(more["interval"])]} if "interval" in more else {}
+        columns = _shared_out(profile, held, found.published.group, table.distinct)
+        of_rows = {name: values[evidence.rows.index] for name, values in columns.items()}
+        return MeasureResult(value, lines, round(float(profile.count.sum())), more, of_rows)
+
+    def _known(self, evidence: MeasureInput) -> list[Floats | None]:
+        attributes = [evidence.rows.table.schema.quasi_identifiers[place] for place in self.places]
+        if self.knowledge == "black-box":
+            return [None] * len(attributes)
+        other = evidence.tables["external"]
+        for attribute in attributes:
+            if attribute.name not in other.columns:
+                raise InputError(f"external: no column {attribute.name!r}; it must have the keys as columns")
+        return [attacks.frequencies(attribute, other[attribute.name], "external") for attribute in attributes]
+
+
+def _text(label: Any) -> str | None:
+    return None if label is None else str(label)
+
+
+def _entropies(profile: Profile) -> dict[str, Any]:
+    found = profile.rate
+    more: dict[str, Any] = {"entropy": found.entropy, "conditional_entropy": found.conditional}
+    return more | ({"reason": found.reason} if found.reason else {})
+
+
+def _columns(profile: Profile, key: Ints) -> dict[str, Floats]:
+    """What the keys of each row give away; rows that were dropped have no number."""
+    pairs = {"refinement": profile.refinements, "rate": profile.rates}
+    return {name: np.where(key < 0, np.nan, values[key]) for name, values in pairs.items()}
+
+
+def _shared_out(profile: Profile, held: Members, group: Ints, distinct: int) -> dict[str, Floats]:
+    """Average over the classes of each distinct record; one that no class covers has no number."""
+    share = np.bincount(held.record, held.share, distinct)
+    columns = {}
+    for name, values in {"refinement": profile.refinements, "rate": profile.rates}.items():
+        total = np.bincount(held.record, held.share * values[group[held.holder]], distinct)
+        columns[name] = np.divide(total, share, out=np.full(distinct, np.nan), where=share > 0)
+    return columns
+
+
+class Groups:
+    """The partition that a config's `semantic` describes, for whatever labels it meets."""
+
+    def __init__(self, semantic: Mapping[str, Any], context: Context) -> None:
+        self._where = f"{context.where}.semantic"
+        self._groups = reading(semantic, lambda path: context.read(path, self._where))  # workers may not see the file
+
+    def __call__(self, labels: Sequence[Any]) -> Ints:
+        """Return the group of each label."""
+        return partition(self._groups, labels, self._where)
+
+
+def _build(parameters: Mapping[str, Any], context: Context) -> OfTable | OfRelease:
+    where, semantic, level = context.where, parameters["semantic"], parameters["interval"]
+    if level is not None and not 0 < level < 1:
+        raise InputError(f"{where}.interval must be a level between 0 and 1, such as 0.95; got {level:g}")
+    sampling = Sampling(parameters["estimator"], level, parameters["replicates"])
+    groups = None if semantic is None else Groups(semantic, context)
+    if parameters["attack"] is not None:
+        return _attack(parameters, context, groups, sampling)
+    keys, target = parameters["keys"], parameters["target"]
+    for name in ("knowledge", "external"):
+        if parameters[name] is not None:
+            raise InputError(f"{where}.{name} goes with attack: identity")
+    if keys is None:
+        raise InputError(f"{where}.keys is missing")
+    if target in keys:
+        raise InputError(f"{where}: the target {target!r} is also among the keys")
+    if len(set(keys)) < len(keys):
+        raise InputError(f"{where}.keys names a column twice")
+    if target is None and semantic is not None:
+        raise InputError(f"{where}.semantic regroups a target column; {where}.target is missing")
+    return OfTable(target, tuple(keys), groups, parameters["missing"], sampling, parameters["show_values"])
+
+
+def _attack(parameters: Mapping[str, Any], context: Context, groups: Groups | None, sampling: Sampling) -> OfRelease:
+    where, attack, schema = context.where, parameters["attack"], context.schema
+    _check_attack(parameters, context)
+    names = [attribute.name for attribute in schema.quasi_identifiers]
+    keys = parameters["keys"] or names
+    for key in keys:
+        if key not in names:
+            raise unknown(f"{where}.keys: quasi-identifier", key, names)
+    if len(set(keys)) < len(keys):
+        raise InputError(f"{where}.keys names a column twice")
+    if groups is not None:
+        groups(schema.sensitive.levels)  # a value without a group is found before any work
+    knowledge = parameters["knowledge"] or "white-box"
+    places = tuple(names.index(key) for key in keys)
+    return OfRelease(attack, places, knowledge, groups, sampling, parameters["show_values"])
+
+
+def _check_attack(parameters: Mapping[str, Any], context: Context) -> None:
+    """Refuse what an attack does not take."""
+    where, attack, knowledge = context.where, parameters["attack"], parameters["knowledge"]
+    sensitive = context.schema.sensitive.name
+    if parameters["target"] not in (None, sensitive) or (parameters["target"] and attack == "identity"):
+        expected = "the keys themselves" if attack == "identity" else f"the sensitive attribute {sensitive!r}"
+        raise InputError(f"{where}.target: the target of {attack} is {expected}; leave it out")
+    if attack != "identity" and (knowledge or parameters["external"]):
+        raise InputError(f"{where}.{'knowledge' if knowledge else 'external'} goes with attack: identity; got {attack}")
+    if (knowledge == "grey-box") != (parameters["external"] is not None):
+        raise InputError(f"{where}.external goes with knowledge: grey-box, and only with it")
+    if attack == "semantic" and parameters["semantic"] is None:
+        raise InputError(f"{where}.semantic is missing: the attack needs groups of sensitive values")
+    if attack not in ("semantic", "skewness") and parameters["semantic"] is not None:
+        raise InputError(f"{where}.semantic goes with attack: semantic or skewness; got {attack}")
+    is_guess = attack == "identity" and knowledge in ("black-box", "grey-box")
+    if is_guess and (parameters["estimator"] != "plug-in" or parameters["interval"] is not None):
+        raise InputError(
+            f"{where}: {knowledge} is computed from the release, not sampled: it takes no estimator and no interval"
+        )
+    if parameters["missing"] is not None:
+        raise InputError(f"{where}.missing: a release has no missing cells; leave it out")
+
+
+def _needed(parameters: Mapping[str, Any]) -> list[str]:
+    if parameters["attack"] is not None:
+        return []
+    return [name for name in (parameters["target"], *(parameters["keys"] or ())) if name is not None]
+
+
+def _external(parameters: Mapping[str, Any]) -> dict[str, Source]:
+    other = parameters["external"]
+    return {} if other is None else {"external": Source.of(other, parameters["keys"])}
+
+
+KIND = MeasureKind(
+    Record(
+        {
+            "target": Field(Text(), None, description="the column that is refined; without one, the record itself"),
+            "keys": Field(
+                ListOf(Text(), 1), None, description="the columns that an attacker knows; of an attack: all quasi-identifiers"
+            ),
+            "semantic": Field(Semantic(), None, description="groups of the target's values, or a level of a hierarchy"),
+            "attack": Field(
+                Choice(attacks.ATTACKS), None, sweep=True, description="on every release of the run, and on the original"
+            ),
+            "knowledge": Field(
+                Choice(attacks.KNOWLEDGE), None, sweep=True, description="of an identity attack; white-box by default"
+            ),
+            "external": Field(OTHER_TABLE, None, description="the grey-box attacker's table; it has the keys as columns"),
+            "missing": Field(Choice(MISSING), None, description="missing cells are a category of their own, or drop their row"),
+            "estimator": Field(
+                Choice(tuple(ESTIMATORS)), "plug-in", sweep=True, description="of entropy; plug-in is biased downwards"
+            ),
+            "interval": Field(Number(above=0), None, description="level of a bootstrap interval, such as 0.95; off by default"),
+            "replicates": Field(Integer(50), 1000, description="of the bootstrap"),
+            "show_values": Field(Flag(), False, description="also name values that fewer than 10 rows share"),
+        }
+    ),
+    _build,
+    columns=_needed,
+    tables=_external,
+    of_releases=lambda parameters: parameters["attack"] is not None,
+    present=present,
+)

@@ -1,0 +1,109 @@
+"""How discrimination rates are presented: rates of the table, attacks on original and releases side by side, worst values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dit_dask.measures.bars import bars
+from dit_dask.measures.base import Entries, Section
+
+MOST_VALUES = 5
+ABOUT = (
+    "The discrimination rate of keys over a target is 1 − H(target | keys) / H(target): 0 where they tell nothing about it, "
+    "1 where they determine it."
+)
+ABOUT_ATTACKS = (
+    "Identity: how far published values give back the original ones. Homogeneity: how far they give away the sensitive value; "
+    "background knowledge is what an attacker still has to learn then. Skewness: the same for whether someone has one "
+    "sensitive value or not, for the value given away most. Semantic: the same for groups of sensitive values. "
+    "The original is what an attacker would learn if the table were published as it is."
+)
+ABOUT_VALUES = (
+    "Rate is 1 − p(y) H(X|Y=y) / H(X), as published; it nears 1 for any rare value. Refinement, 1 − H(X|Y=y) / H(X), is what "
+    "someone with that value loses; below 0 the value leaves more doubt than there was. Values that fewer than 10 rows share "
+    "are not named."
+)
+ABOUT_SKEWNESS = "How far the published values tell whether someone has the sensitive value or any other."
+
+
+def present(entries: Entries) -> list[Section]:
+    """Show the rates of the table, then the attacks, then the values that give away most."""
+    of_table = [entry for entry in entries if "attack" not in entry["parameters"]]
+    of_releases = [entry for entry in entries if "attack" in entry["parameters"]]
+    sections = []
+    if of_table:
+        rows = [[subject(entry), entry["value"], *_interval(entry), entry["entropy"], entry["records"]] for entry in of_table]
+        names = ("discrimination rate", "rate", "interval", "entropy, bits", "rows")
+        drawing = bars({row[0]: [row[1]] for row in rows}, ["rate"], "Discrimination rates")
+        sections.append(Section("Discrimination rates of the table", ABOUT, names, rows, drawing))
+    if of_releases:
+        sections.append(_side_by_side(of_releases))
+    rows = [
+        [subject(entry), release_name(entry), value_name(line), line["count"], line["rate"], line["refinement"]]
+        for entry in entries
+        for line in entry["by_value"][:MOST_VALUES]
+        if "partitions" not in entry
+    ]
+    columns = ("measure", "of", "value", "rows", "rate", "refinement")
+    sections.append(Section("Values that give away most", ABOUT_VALUES, columns, rows, detail=True))
+    lines = [
+        [subject(entry), release_name(entry), line["value"] or "(not named)", line["count"], line["rate"]]
+        for entry in entries
+        for line in sorted(entry.get("partitions", ()), key=lambda line: -float(line["rate"]))[:MOST_VALUES]
+    ]
+    if lines:
+        title, header = "Sensitive values given away most", ("measure", "of", "sensitive value", "rows", "rate")
+        sections.append(Section(title, ABOUT_SKEWNESS, header, lines, detail=True))
+    return sections
+
+
+def _side_by_side(entries: Entries) -> Section:
+    names = list(dict.fromkeys(release_name(entry) for entry in entries))
+    table: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        table.setdefault(subject(entry), {})[release_name(entry)] = entry["value"]
+    groups = {measure: [values.get(name) for name in names] for measure, values in table.items()}
+    rows = [[measure, *values] for measure, values in groups.items()]
+    drawing = bars(groups, names, "Attacks on the original and on the releases")
+    return Section("Attacks on the releases", ABOUT_ATTACKS, ("attack", *names), rows, drawing)
+
+
+def subject(entry: Mapping[str, Any]) -> str:
+    """Say in a few words what was measured."""
+    given = entry["parameters"]
+    keys = ", ".join(given["keys"]) if "keys" in given else "all quasi-identifiers"
+    if "attack" not in given:
+        text = f"{keys} → {given.get('target', 'the record itself')}"
+    else:
+        text = (
+            given["attack"]
+            + (f" ({given.get('knowledge', 'white-box')})" if given["attack"] == "identity" else "")
+            + f": {keys}"
+        )
+    if "semantic" in given and given.get("attack") != "semantic":
+        text += ", grouped"
+    return text if given["estimator"] == "plug-in" else f"{text}, {given['estimator']}"
+
+
+def release_name(entry: Mapping[str, Any]) -> str:
+    """Name what the measure was taken of."""
+    sanitizer = entry["sanitizer"]
+    if sanitizer is None:
+        return "original"
+    shown = [f"{key}={value}" for key, value in sanitizer.items() if key != "name" and value != "strict"]
+    return " ".join([sanitizer["name"], *shown])
+
+
+def value_name(line: Mapping[str, Any]) -> str:
+    """Name a value or combination; missing cells and pooled values say so."""
+    if "values" in line:
+        return f"{line['values']:,} more, not named"
+    value = line["value"]
+    parts = value if isinstance(value, list) else [value]
+    return ", ".join("(missing)" if part is None else part for part in parts)
+
+
+def _interval(entry: Mapping[str, Any]) -> list[str | None]:
+    ends = entry.get("interval")
+    return [None if ends is None else f"{ends[0]:.4f} to {ends[1]:.4f}"]

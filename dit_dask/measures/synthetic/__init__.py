@@ -1,0 +1,1 @@
+"""Accuracy and closeness of synthetic data."""

@@ -1,0 +1,193 @@
+"""How closely a synthetic table keeps the distributions of the original, in all cross-tabulations of a few columns."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dit_dask import seeds
+from dit_dask.errors import InputError
+from dit_dask.kernels.crosstab import divergences
+from dit_dask.measures.synthetic.buckets import Bucketed, bucketed, check_bins, matrix
+from dit_dask.measures.synthetic.columns import align
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dit_dask.values.arrays import Codes, Ints
+
+MOST_WAYS = 4
+LIMIT = 1000
+SPLITS = 3
+
+
+@dataclass(frozen=True)
+class Score:
+    """Three distances between relative frequencies, 0 where they agree; L1D reaches 2, the others 1."""
+
+    l1d: float
+    tvd: float
+    hellinger: float
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """How far a synthetic table is from the original; l1d, tvd and hellinger are means over all combinations.
+
+    `noise` is the same mean between two random parts of the original itself, of `noise_rows` rows; `expected` is that level
+    scaled to the sizes of the two tables by the law of large tables (1/√rows): a perfect release scores between the two.
+    """
+
+    l1d: float
+    tvd: float
+    hellinger: float
+    noise: Score
+    expected: Score
+    noise_rows: tuple[int, int]
+    columns: tuple[str, ...]
+    combinations: tuple[tuple[str, ...], ...]
+    scores: tuple[Score, ...]
+    possible: int
+    """How many combinations there are; beyond the limit a seeded subset is scored."""
+    rows: tuple[int, int]
+
+    @property
+    def by_combination(self) -> Mapping[tuple[str, ...], Score]:
+        """The score of each combination of columns, in the order of the original's columns."""
+        return MappingProxyType(dict(zip(self.combinations, self.scores, strict=True)))
+
+    @property
+    def by_ways(self) -> Mapping[int, Score]:
+        """The mean over the combinations of so many columns."""
+        sizes = sorted({len(names) for names in self.combinations})
+        return MappingProxyType(
+            {ways: self._mean({names for names in self.combinations if len(names) == ways}) for ways in sizes}
+        )
+
+    @property
+    def by_column(self) -> Mapping[str, Score]:
+        """What each column contributes: the mean over the combinations that it takes part in."""
+        taking_part = {column: {names for names in self.combinations if column in names} for column in self.columns}
+        return MappingProxyType({column: self._mean(names) for column, names in taking_part.items()})
+
+    def _mean(self, chosen: set[tuple[str, ...]]) -> Score:
+        return mean([score for names, score in zip(self.combinations, self.scores, strict=True) if names in chosen])
+
+
+def accuracy(
+    original: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    bins: int = 10,
+    ways: Sequence[int] = (1, 2, 3),
+    *,
+    columns: Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    limit: int = LIMIT,
+    splits: int = SPLITS,
+    seed: int = 0,
+) -> Accuracy:
+    """Compare the cross-tabulations of a synthetic table with those of the original.
+
+    Every column is put into at most `bins` buckets learned from the original, and every combination of `ways` columns is
+    compared; of more than `limit` combinations of one size a subset is drawn with `seed`. `kinds` may say that a column of
+    numbers is categorical. The noise is the mean of `splits` random splits of the original.
+    """
+    check_bins(bins)
+    for name, number in (("limit", limit), ("splits", splits)):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise InputError(f"{name} must be an integer >= 1; got {number!r}")
+    aligned = align({"original": original, "synthetic": synthetic}, columns, kinds)
+    parts = [bucketed(column, bins) for column in aligned]
+    names = tuple(part.name for part in parts)
+    chosen = list(itertools.chain.from_iterable(_chosen(len(parts), size, limit, seed) for size in _ways(ways, len(parts))))
+    sizes = np.array([part.size for part in parts], np.int64)
+    first, second = matrix(parts, 0), matrix(parts, 1)
+    scores = compare(first, second, sizes, chosen)
+    total = mean(scores)
+    noise_rows = _split_sizes(len(first), len(second))
+    noise = mean([mean(_halves(first, noise_rows, sizes, chosen, (seed, turn))) for turn in range(splits)])
+    scale = math.sqrt((1 / len(first) + 1 / len(second)) / (1 / noise_rows[0] + 1 / noise_rows[1]))
+    return Accuracy(
+        l1d=total.l1d,
+        tvd=total.tvd,
+        hellinger=total.hellinger,
+        noise=noise,
+        expected=Score(noise.l1d * scale, noise.tvd * scale, noise.hellinger * scale),
+        noise_rows=noise_rows,
+        columns=_used(parts, chosen),
+        combinations=tuple(tuple(names[place] for place in places) for places in chosen),
+        scores=tuple(scores),
+        possible=sum(math.comb(len(parts), size) for size in _ways(ways, len(parts))),
+        rows=(len(first), len(second)),
+    )
+
+
+def _ways(ways: Sequence[int], columns: int) -> list[int]:
+    """The sizes of combinations, ascending; sizes that a narrow table cannot have are left out."""
+    for size in ways:
+        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST_WAYS:
+            raise InputError(f"ways must be integers from 1 to {MOST_WAYS}; got {size!r}")
+    possible = sorted({size for size in ways if size <= columns})
+    if not possible:
+        raise InputError(f"ways must name a size that {columns} columns can have; got {list(ways)!r}")
+    return possible
+
+
+def _chosen(columns: int, size: int, limit: int, seed: int) -> Iterator[tuple[int, ...]]:
+    """All combinations of a size, or as many as the limit allows, drawn without order and given in order."""
+    total = math.comb(columns, size)
+    if total <= limit:
+        return itertools.combinations(range(columns), size)
+    rng = seeds.stream(seed, "accuracy", "combinations", size)
+    drawn: set[tuple[int, ...]] = set()
+    if total <= 4 * limit:
+        every = list(itertools.combinations(range(columns), size))
+        return iter(sorted(every[place] for place in rng.choice(total, limit, replace=False)))
+    while len(drawn) < limit:
+        drawn.add(tuple(sorted(rng.choice(columns, size, replace=False).tolist())))
+    return iter(sorted(drawn))
+
+
+def _used(parts: Sequence[Bucketed], chosen: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
+    places = sorted(set(itertools.chain.from_iterable(chosen)))
+    return tuple(parts[place].name for place in places)
+
+
+def compare(first: Codes, second: Codes, sizes: Ints, chosen: Sequence[tuple[int, ...]]) -> list[Score]:
+    """Score the chosen combinations of two matrices of codes."""
+    scores = []
+    for _, group in itertools.groupby(chosen, key=len):
+        for l1d, hellinger in divergences(first, second, sizes, np.array(list(group), np.int64)).tolist():
+            scores.append(Score(l1d, l1d / 2, hellinger))
+    return scores
+
+
+def mean(scores: Sequence[Score]) -> Score:
+    """The mean of some scores, each distance for itself."""
+    count = len(scores)
+    l1d = math.fsum(score.l1d for score in scores) / count
+    return Score(l1d, l1d / 2, math.fsum(score.hellinger for score in scores) / count)
+
+
+def _split_sizes(original: int, synthetic: int) -> tuple[int, int]:
+    """Halves, unless the synthetic table is smaller than half of the original."""
+    small = min(synthetic, original // 2)
+    return original - small, small
+
+
+def _halves(
+    codes: Codes,
+    rows: tuple[int, int],
+    sizes: Ints,
+    chosen: Sequence[tuple[int, ...]],
+    draw: tuple[int, int],
+) -> list[Score]:
+    """Score two random parts of the original against each other."""
+    order = seeds.stream(draw[0], "accuracy", "split", draw[1]).permutation(len(codes))
+    return compare(codes[order[: rows[0]]], codes[order[rows[0] :]], sizes, chosen)

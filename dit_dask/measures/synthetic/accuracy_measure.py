@@ -1,0 +1,98 @@
+"""Accuracy in a run: a synthetic table, or every release that consists of records, against the table under audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dit_dask import seeds
+from dit_dask.config.constraints import Field, Integer, ListOf, Record
+from dit_dask.config.registry import Context
+from dit_dask.errors import InputError
+from dit_dask.measures.base import Entries, MeasureInput, MeasureKind, MeasureResult, Section
+from dit_dask.measures.synthetic.accuracy import LIMIT, MOST_WAYS, accuracy
+from dit_dask.measures.synthetic.buckets import MOST_BINS
+from dit_dask.measures.synthetic.tables import COLUMNS, SYNTHETIC, Roles, Shown, names, roles, sources, tables
+
+NO_RECORDS = "the release publishes sets of values, not records"
+ABOUT = (
+    "How far the relative frequencies of the synthetic table are from those of the original, averaged over combinations of "
+    "columns in buckets: 0 is perfect. A table drawn anew from the same population would score between the expected level and "
+    "the level between two halves of the original; a better score comes from staying closer to these very records."
+)
+
+
+@dataclass(frozen=True)
+class AccuracyMeasure:
+    """The distance of cross-tabulations, over combinations of so many columns."""
+
+    roles: Roles
+    bins: int
+    ways: tuple[int, ...]
+    limit: int
+
+    def find(self, evidence: MeasureInput) -> MeasureResult:
+        """Compare all combinations."""
+        found = tables(Shown(evidence), self.roles)
+        if found is None:
+            return MeasureResult(None, [], 0, {"reason": NO_RECORDS})
+        seed = seeds.integer(evidence.seed, "measure", evidence.measure)
+        compared = (found.original, found.synthetic, self.bins, self.ways)
+        result = accuracy(*compared, kinds=found.kinds, limit=self.limit, seed=seed)
+        by_value = [{"columns": list(columns), **asdict(score)} for columns, score in result.by_combination.items()]
+        more = {
+            "reason": None,
+            "l1d": result.l1d,
+            "tvd": result.tvd,
+            "hellinger": result.hellinger,
+            "expected": asdict(result.expected),
+            "noise": asdict(result.noise),
+            "by_column": {column: asdict(score) for column, score in result.by_column.items()},
+            "by_ways": {str(ways): asdict(score) for ways, score in result.by_ways.items()},
+            "combinations": result.possible,
+            "rows": list(result.rows),
+            "dropped": found.dropped,
+        }
+        return MeasureResult(result.tvd, by_value, len(found.synthetic), more)
+
+
+def _build(parameters: Mapping[str, Any], context: Context) -> AccuracyMeasure:
+    where = context.where
+    if not 2 <= parameters["bins"] <= MOST_BINS:
+        raise InputError(f"{where}.bins must be an integer from 2 to {MOST_BINS}; got {parameters['bins']}")
+    for ways in parameters["ways"]:
+        if ways > MOST_WAYS:
+            raise InputError(f"{where}.ways must be integers from 1 to {MOST_WAYS}; got {ways}")
+    return AccuracyMeasure(roles(parameters, where), parameters["bins"], tuple(parameters["ways"]), parameters["limit"])
+
+
+def _present(entries: Entries) -> list[Section]:
+    header = ("accuracy", "TVD", "expected", "between halves", "L1D", "Hellinger", "worst column", "its TVD", "records")
+    rows = []
+    for entry in entries:
+        if entry["value"] is None:
+            rows.append([entry["id"], None, None, None, None, None, entry["reason"], None, None])
+            continue
+        worst = max(entry["by_column"], key=lambda column: float(entry["by_column"][column]["tvd"]))
+        levels = (entry["tvd"], entry["expected"]["tvd"], entry["noise"]["tvd"], entry["l1d"], entry["hellinger"])
+        rows.append([entry["id"], *levels, worst, entry["by_column"][worst]["tvd"], entry["records"]])
+    return [Section("Accuracy", ABOUT, header, rows)]
+
+
+KIND = MeasureKind(
+    Record(
+        {
+            "synthetic": SYNTHETIC,
+            "columns": COLUMNS,
+            "bins": Field(Integer(2), 10, description="buckets of every column, learned from the original"),
+            "ways": Field(ListOf(Integer(1), 1), [1, 2, 3], description="how many columns are combined, up to 4"),
+            "limit": Field(Integer(1), LIMIT, description="combinations of one size; of more a seeded subset is taken"),
+        }
+    ),
+    _build,
+    columns=names,
+    tables=sources,
+    of_releases=lambda parameters: parameters["synthetic"] is None,
+    present=_present,
+)

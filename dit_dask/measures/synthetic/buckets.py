@@ -1,0 +1,78 @@
+"""Buckets: every column in at most m groups that are learned from the original.
+
+Numbers and dates are cut at quantiles: the edges are the values at the positions ⌊n·j/m⌋ of the n sorted values, counted
+from 0, for j = 1 … m-1, each edge kept once. A bucket holds its lower edge and not its upper one (18 ≤ age < 24). Nothing
+lies below an edge that is the smallest value: such an edge moves up to the next value, so that a column of mostly zeros is
+still split into zero and more. Categories: the m-1 most common ones, ties in the order of their labels; all others, and
+those the original does not have, are Other. Missing cells have a bucket of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.errors import InputError
+from dit_dask.measures.synthetic.columns import Column
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Codes, Floats, Ints
+
+MOST_BINS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Bucketed:
+    """A column in buckets: the codes of every frame, and how many codes there are."""
+
+    name: str
+    codes: tuple[Codes, ...]
+    size: int
+
+
+def check_bins(bins: Any) -> int:
+    """Accept a number of buckets that codes and cross-tabulations can hold."""
+    if not isinstance(bins, int) or isinstance(bins, bool) or not 2 <= bins <= MOST_BINS:
+        raise InputError(f"bins must be an integer from 2 to {MOST_BINS}; got {bins!r}")
+    return bins
+
+
+def bucketed(column: Column, bins: int) -> Bucketed:
+    """Learn the buckets from the first frame and apply them to all."""
+    if column.kind == "numeric":
+        edges = quantile_edges(column.cells[0], bins)
+        missing = len(edges) + 1
+        codes = [np.where(np.isnan(cells), missing, np.searchsorted(edges, cells, "right")) for cells in column.cells]
+    else:
+        group = common(column.cells[0], len(column.labels), bins)
+        missing = int(group.max()) + 1
+        codes = [np.append(group, missing)[cells] for cells in column.cells]
+    return Bucketed(column.name, tuple(part.astype(np.int32) for part in codes), missing + 1)
+
+
+def quantile_edges(cells: Floats, bins: int) -> Floats:
+    """Return the distinct lower edges of all buckets but the first."""
+    values = np.sort(cells[~np.isnan(cells)])
+    edges = np.unique(values[len(values) * np.arange(1, bins) // bins])
+    if edges[0] == values[0]:
+        above = values[np.searchsorted(values, values[0], "right") :][:1]
+        edges = np.unique(np.concatenate([above, edges[1:]]))
+    return edges
+
+
+def common(cells: Ints, labels: int, bins: int) -> Ints:
+    """Return each label's bucket: its place among the most common ones, or the one after them."""
+    counts = np.bincount(cells[cells >= 0], minlength=labels)
+    order = np.lexsort([np.arange(labels), -counts])
+    kept = order[: min(bins - 1, int((counts > 0).sum()))]
+    group = np.full(labels, len(kept))
+    group[kept] = np.arange(len(kept))
+    return group
+
+
+def matrix(columns: Sequence[Bucketed], frame: int) -> Codes:
+    """Return the (rows, columns) codes of one frame."""
+    return np.ascontiguousarray(np.column_stack([column.codes[frame] for column in columns]), np.int32)

@@ -1,0 +1,195 @@
+"""Closeness in a run: searched in blocks of records on the workers, told as curves and tests without any record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.config.constraints import Choice, Field, Integer, Record
+from dit_dask.config.registry import Context
+from dit_dask.errors import InputError
+from dit_dask.measures.base import Entries, MeasureInput, MeasureKind, MeasureResult, Section
+from dit_dask.measures.curves import pair
+from dit_dask.measures.synthetic.accuracy_measure import NO_RECORDS
+from dit_dask.measures.synthetic.buckets import MOST_BINS
+from dit_dask.measures.synthetic.closeness import CANNOT_SHOW, LEVEL, Closeness, Piece, Records, conclude, encoded
+from dit_dask.measures.synthetic.space import DISTANCES, Neighbours
+from dit_dask.measures.synthetic.tables import COLUMNS, HOLDOUT, SYNTHETIC, Roles, Shown, Tables, names, roles, sources, tables
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Floats
+
+POINTS = 100
+SPLIT_HERE = (
+    "the holdout was split off from the table here: if the synthesizer was trained on the whole table, it has seen these "
+    "records too, copies of them go unnoticed, and the share nearer to training says nothing"
+)
+ABOUT = (
+    "Distances of synthetic records to their closest training record (DCR), and that distance by the one to the second closest "
+    "(NNDR), beside those of people whom the synthesizer has not seen. Effects of dcr and nndr are the probability that a "
+    "synthetic record is closer than a holdout record (0.5: no difference), of the closest ones differences of shares; "
+    "that of nearness is the share of synthetic records whose closest record is a training record. "
+    "That nothing is found here is no permission to publish: "
+)
+
+
+@dataclass(frozen=True)
+class ClosenessMeasure:
+    """Distances to the closest records, in one of several spaces."""
+
+    roles: Roles
+    distance: str
+    bins: int
+    level: float
+
+    def pieces(self, evidence: MeasureInput) -> Sequence[Piece | None]:
+        """Blocks of records to look up; a release is not known yet, and is searched in one piece."""
+        if "synthetic" not in evidence.tables:
+            return [None]
+        return self._records(evidence).pieces()
+
+    def find_piece(self, evidence: MeasureInput, piece: Piece | None) -> list[Neighbours]:
+        """Look up one block, or all of them."""
+        if piece is None:
+            records = _records(Shown(evidence), self)
+            return [] if records is None else [records.search(one) for one in records.pieces()]
+        return [self._records(evidence).search(piece)]
+
+    def join(self, evidence: MeasureInput, found: Sequence[list[Neighbours]]) -> MeasureResult:
+        """Test what the blocks say together."""
+        records, shown = _records(Shown(evidence), self), tables(Shown(evidence), self.roles)
+        if records is None or shown is None:
+            return MeasureResult(None, [], 0, {"passed": None, "reason": NO_RECORDS})
+        result = conclude(records, [part for parts in found for part in parts], self.level)
+        by_value = [
+            asdict(test) | {"interval": list(test.interval), "expected": _expected(test.name, result)} for test in result.tests
+        ]
+        return MeasureResult(result.tests[0].effect, by_value, len(result.dcr), _told(result, shown, self.roles))
+
+    def find(self, evidence: MeasureInput) -> MeasureResult:
+        """Do all of it here."""
+        return self.join(evidence, [self.find_piece(evidence, piece) for piece in self.pieces(evidence)])
+
+    def _records(self, evidence: MeasureInput) -> Records:
+        records = _records(Shown(evidence), self)
+        if records is None:
+            raise InputError(f"{evidence.measure}: {NO_RECORDS}")
+        return records
+
+
+@lru_cache(maxsize=2)
+def _records(shown: Shown, measure: ClosenessMeasure) -> Records | None:
+    """Encode the tables once in every process."""
+    found = tables(shown, measure.roles)
+    if found is None or found.holdout is None:
+        return None
+    frames = {"training": found.original, "synthetic": found.synthetic, "holdout": found.holdout}
+    return encoded(frames, measure.distance, measure.bins, kinds=found.kinds)
+
+
+def _expected(name: str, result: Closeness) -> float:
+    """The effect without any difference."""
+    if name == "nearer to training":
+        return result.share_expected
+    return 0.5 if name in ("dcr", "nndr") else 0.0
+
+
+def _told(result: Closeness, shown: Tables, how: Roles) -> dict[str, Any]:
+    """What joins the object in measures.json: figures and curves, no record."""
+    return {
+        "passed": result.passed,
+        "reason": result.reason if how.fraction is None else f"{result.reason}; {SPLIT_HERE}",
+        "level": result.level,
+        "share_nearer_training": result.share_nearer_training,
+        "share_interval": list(result.share_interval),
+        "share_expected": result.share_expected,
+        "identical": result.identical,
+        "holdout_identical": result.holdout_identical,
+        "ties": result.ties,
+        "holdout_ties": result.holdout_ties,
+        "rows": [len(shown.original), len(result.dcr), len(result.holdout_dcr)],
+        "dropped": shown.dropped,
+        "curves": {"dcr": curve(result.dcr, result.holdout_dcr), "nndr": curve(result.nndr, result.holdout_nndr)},
+    }
+
+
+def curve(synthetic: Floats, holdout: Floats) -> dict[str, list[float]]:
+    """The shares at or below some distances, evenly spread over the smallest 99% of both."""
+    top = float(np.quantile(np.concatenate([synthetic, holdout]), 0.99))
+    at = np.linspace(0.0, top or 1.0, POINTS + 1)
+    shares = {
+        name: np.searchsorted(np.sort(values), at, "right") / len(values)
+        for name, values in (("synthetic", synthetic), ("holdout", holdout))
+    }
+    return {"distance": at.tolist(), **{name: values.tolist() for name, values in shares.items()}}
+
+
+def _build(parameters: Mapping[str, Any], context: Context) -> ClosenessMeasure:
+    if not 2 <= parameters["bins"] <= MOST_BINS:
+        raise InputError(f"{context.where}.bins must be an integer from 2 to {MOST_BINS}; got {parameters['bins']}")
+    return ClosenessMeasure(roles(parameters, context.where), parameters["distance"], parameters["bins"], LEVEL)
+
+
+def _present(entries: Entries) -> list[Section]:
+    """One line for each object, then its curves, its tests and what it means."""
+    header = (
+        "closeness",
+        "synthetic is closer",
+        "dcr",
+        "nndr",
+        "nearer to training",
+        "expected",
+        "identical",
+        "holdout",
+        "records",
+    )
+    rows: list[list[Any]] = []
+    sections = []
+    for entry in entries:
+        if entry["value"] is None:
+            rows.append([entry["id"], entry["reason"], *[None] * 7])
+            continue
+        effects = {test["name"]: test["effect"] for test in entry["by_value"]}
+        shares = (entry["share_nearer_training"], entry["share_expected"], entry["identical"], entry["holdout_identical"])
+        rows.append([entry["id"], not entry["passed"], effects["dcr"], effects["nndr"], *shares, entry["records"]])
+        drawing = pair(entry["curves"])
+        tests = [_line(test) for test in entry["by_value"]]
+        sections.append(Section(f"Closeness: {entry['id']}", _sentence(entry), TESTS, tests, drawing, detail=True))
+    return [Section("Closeness", ABOUT + CANNOT_SHOW + ".", header, rows), *sections]
+
+
+TESTS = ("test", "effect", "without difference", "99% interval", "p, corrected", "synthetic is closer")
+
+
+def _line(test: Mapping[str, Any]) -> list[Any]:
+    low, high = test["interval"]
+    return [test["name"], test["effect"], test["expected"], f"{low:.3g} to {high:.3g}", test["adjusted"], test["closer"]]
+
+
+def _sentence(entry: Mapping[str, Any]) -> str:
+    training, synthetic, holdout = entry["rows"]
+    sizes = f"{synthetic:,} synthetic and {holdout:,} holdout records against {training:,} training records"
+    same = f"identical to a training record: {entry['identical']:.2%} and {entry['holdout_identical']:.2%}"
+    return f"{entry['reason'][:1].upper()}{entry['reason'][1:]}. {sizes}; {same}."
+
+
+KIND = MeasureKind(
+    Record(
+        {
+            "synthetic": SYNTHETIC,
+            "holdout": HOLDOUT,
+            "columns": COLUMNS,
+            "distance": Field(Choice(DISTANCES), "buckets", sweep=True, description="how far apart two records are"),
+            "bins": Field(Integer(2), 10, description="buckets of every column, for distance: buckets"),
+        }
+    ),
+    _build,
+    columns=names,
+    tables=sources,
+    of_releases=lambda parameters: parameters["synthetic"] is None,
+    present=_present,
+)

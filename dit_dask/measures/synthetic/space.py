@@ -1,0 +1,153 @@
+"""The space in which records are near or far: rows of numbers, and an index that finds the nearest two exactly.
+
+buckets: in how many columns the buckets differ. gower: the mean over the columns of |difference| / training range, at most
+1, for numbers and of 0 or 1 for categories. euclidean: numbers divided by their training range, categories one-hot, so that
+two different ones are √2 apart. A missing cell is 0 from a missing one and 1 (a category: as far as another category) from
+any other. A number whose training range is zero counts 0 if equal and 1 if not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.kernels import nearest
+from dit_dask.measures.synthetic.buckets import bucketed
+from dit_dask.measures.synthetic.columns import Column
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dit_dask.values.arrays import Floats, Ints
+
+DISTANCES = ("buckets", "gower", "euclidean")
+TREE_ROWS = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """What the columns of encoded rows mean: kind, scale and number of codes of each; `name` tells what a sum becomes."""
+
+    name: str
+    kinds: Ints
+    scales: Floats
+    levels: Ints
+
+    def finish(self, totals: Floats) -> Floats:
+        """Turn sums over columns into distances; both ways are monotone, so the smallest stay the smallest."""
+        if self.name == "gower":
+            return totals / len(self.kinds)
+        return np.sqrt(totals) if self.name == "euclidean" else totals
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Of each query: the distances to its nearest two records, copies counted, and the number of the nearest distinct one
+    in lexicographic order; where several are equally near it is one of them."""
+
+    first: Floats
+    second: Floats
+    place: Ints
+
+    @property
+    def ratio(self) -> Floats:
+        """Nearest by second nearest; two neighbours at distance zero are equally near: 1."""
+        return np.divide(self.first, self.second, out=np.ones_like(self.first), where=self.second > 0)
+
+
+def joined(parts: Sequence[Neighbours]) -> Neighbours:
+    """Put blocks of queries together again."""
+    return Neighbours(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "place")))
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Distinct rows in the order of a tree over them, their numbers, how often each occurs, and the tree."""
+
+    rows: Floats
+    number: Ints
+    copies: Ints
+    nodes: Ints
+    bounds: Floats
+    masks: NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Records to be found: one tree for every million distinct ones, so that building one never needs more than that."""
+
+    metric: Metric
+    trees: tuple[Tree, ...]
+
+    def nearest(self, queries: Floats) -> Neighbours:
+        """Find the nearest two records of every query, exactly as comparing with all of them would."""
+        distinct, index, _ = unique_rows(queries)
+        first, second = np.full(len(distinct), np.inf), np.full(len(distinct), np.inf)
+        place = np.full(len(distinct), -1)
+        for tree in self.trees:
+            found = np.full(len(distinct), -1)
+            metric = (self.metric.kinds, self.metric.scales)
+            nearest.search(distinct, tree.rows, tree.copies, *metric, tree.nodes, tree.bounds, tree.masks, first, second, found)
+            place = np.where(found >= 0, tree.number[found], place)
+        return Neighbours(self.metric.finish(first)[index], self.metric.finish(second)[index], place[index])
+
+
+def encode(columns: Sequence[Column], distance: str, bins: int) -> tuple[Metric, list[Floats]]:
+    """Encode every frame as float64 rows[n, d]; scales and buckets come from the first frame."""
+    frames = len(columns[0].cells)
+    kinds, scales, levels = [], [], []
+    encoded: list[list[Floats]] = [[] for _ in range(frames)]
+    for column in columns:
+        kind, scale, size, cells = _encoded(column, distance, bins)
+        kinds.append(kind)
+        scales.append(scale)
+        levels.append(size)
+        for frame, part in zip(encoded, cells, strict=True):
+            frame.append(part.astype(np.float64))
+    metric = Metric(distance, np.array(kinds, np.int64), np.array(scales, np.float64), np.array(levels, np.int64))
+    return metric, [np.ascontiguousarray(np.column_stack(frame)) for frame in encoded]
+
+
+def _encoded(column: Column, distance: str, bins: int) -> tuple[int, float, int, Sequence[NDArray[Any]]]:
+    """Return kind, scale, number of codes and the cells of every frame."""
+    if distance == "buckets":
+        parts = bucketed(column, bins)
+        return nearest.CATEGORY, 1.0, parts.size, parts.codes
+    if column.kind == "categorical":
+        cells = [np.where(cells < 0, len(column.labels), cells) for cells in column.cells]
+        return nearest.CATEGORY, 2.0 if distance == "euclidean" else 1.0, len(column.labels) + 1, cells
+    scale = float(np.nanmax(column.cells[0]) - np.nanmin(column.cells[0]))
+    if scale == 0:
+        values = np.unique(np.concatenate(column.cells))  # a missing value sorts last and is there at most once
+        return nearest.CATEGORY, 1.0, len(values), [np.searchsorted(values, cells) for cells in column.cells]
+    return nearest.CAPPED if distance == "gower" else nearest.SQUARED, scale, 0, column.cells
+
+
+def index(metric: Metric, rows: Floats) -> Index:
+    """Build the index of some encoded rows; it depends on which rows there are, not on their order."""
+    distinct, _, copies = unique_rows(rows)
+    return Index(metric, tuple(_trees(metric, distinct, copies)))
+
+
+def _trees(metric: Metric, rows: Floats, copies: Ints) -> Iterator[Tree]:
+    for start in range(0, len(rows), TREE_ROWS):
+        part = rows[start : start + TREE_ROWS]
+        order, nodes, bounds, masks = nearest.grow(part, metric.kinds, metric.scales, metric.levels)
+        number = order + start
+        yield Tree(part[order], number, copies[number], nodes, bounds, masks)
+
+
+def unique_rows(rows: Floats) -> tuple[Floats, Ints, Ints]:
+    """Return the distinct rows in lexicographic order, the distinct row of each row, and how often each occurs."""
+    solid = np.where(np.isnan(rows), -np.inf, rows)  # missing values are equal here
+    order = np.lexsort(solid.T[::-1])
+    ordered = solid[order]
+    starts = np.ones(len(rows), bool)
+    starts[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    group = np.cumsum(starts) - 1
+    place = np.empty(len(rows), np.int64)
+    place[order] = group
+    return np.ascontiguousarray(rows[order[starts]]), place, np.bincount(group)

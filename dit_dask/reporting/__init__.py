@@ -1,0 +1,1 @@
+"""What people read: HTML report, text tables, charts, comparisons and the history of an output."""

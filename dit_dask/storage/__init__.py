@@ -1,0 +1,1 @@
+"""Reading and writing files anywhere: locations, file systems, atomic writes, retries, redaction; fsspec only here."""

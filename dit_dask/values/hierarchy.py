@@ -1,0 +1,164 @@
+"""Generalisation hierarchies: trees of values whose every node is a range of leaf codes."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from dit_dask.errors import InputError
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Codes, Floats
+
+ROOT = "*"
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """A tree in breadth-first order: the children of a node are neighbours, its leaves are low..high.
+
+    All arrays have one entry per node; node 0 is the root. `leaves` are the labels in depth-first
+    order: a leaf's code is its position there.
+    """
+
+    leaves: tuple[str, ...]
+    names: tuple[str, ...]
+    parent: Codes
+    first_child: Codes
+    child_count: Codes
+    low: Codes
+    high: Codes
+
+    def path_lengths(self) -> Floats:
+        """Return the (leaves, leaves) number of edges between each pair of leaves."""
+        import numpy as np
+
+        above: list[dict[int, int]] = [{} for _ in self.leaves]
+        for node in np.flatnonzero(self.child_count == 0):
+            walk, steps = int(node), 0
+            while walk >= 0:
+                above[self.low[node]][walk] = steps
+                walk, steps = int(self.parent[walk]), steps + 1
+        lengths = np.zeros((len(self.leaves), len(self.leaves)))
+        for i, mine in enumerate(above):
+            for j, theirs in enumerate(above):
+                lengths[i, j] = min(steps + theirs[node] for node, steps in mine.items() if node in theirs)
+        return lengths
+
+
+def flat(labels: Sequence[str]) -> Hierarchy:
+    """Put every label directly under one root."""
+    return _number({"": list(labels)}, "")  # no label is empty, so none can be taken for the root
+
+
+def parse(text: str, where: str) -> Hierarchy:
+    """Read `leaf;parent;…;*` lines; `where` names the file in errors."""
+    reader = csv.reader(text.splitlines(), delimiter=";")
+    try:
+        paths = {line: row for row, line in ((row, reader.line_num) for row in reader) if row}
+    except csv.Error as error:
+        raise InputError(f"{where}, line {reader.line_num}: not a line of leaf;parent;…;{ROOT}: {error}") from error
+    if not paths:
+        raise InputError(f"{where}: the hierarchy is empty; expected lines leaf;parent;…;{ROOT}")
+    parents = _parents(paths, where)
+    children: dict[str, list[str]] = {}
+    for node, parent in parents.items():
+        children.setdefault(parent, []).append(node)
+    return _number(children, next(iter(paths.values()))[-1])
+
+
+def _parents(paths: Mapping[int, Sequence[str]], where: str) -> dict[str, str]:
+    """Map each node but the root to its parent, siblings in order of first appearance, or say what is wrong."""
+    parents: dict[str, dict[str, int]] = {}
+    leaves: set[str] = set()
+    root = next(iter(paths.values()))[-1]
+    for line, path in paths.items():
+        place = f"{where}, line {line}"
+        _check_path(path, place)
+        if path[0] in leaves:
+            raise InputError(f"{place}: the leaf {path[0]!r} is listed twice")
+        if path[-1] != root:
+            raise InputError(f"{place}: two roots, {root!r} and {path[-1]!r}; expected one")
+        leaves.add(path[0])
+        # top down, so that an inner node counts as seen before the nodes below it
+        for node, parent in reversed(list(pairwise(path))):
+            parents.setdefault(node, {}).setdefault(parent, line)
+    _check_graph(parents, leaves, where)
+    return {node: next(iter(above)) for node, above in parents.items()}
+
+
+def _check_graph(parents: dict[str, dict[str, int]], leaves: set[str], where: str) -> None:
+    """Refuse cycles, nodes with two parents, and leaves that are parents; parents hold the line that named them."""
+    for node, above in parents.items():
+        if len(above) > 1:
+            first, second = list(above)[:2]
+            place = f"{where}, line {above[second]}"
+            if _reaches(parents, node, node):
+                raise InputError(f"{place}: {node!r} is its own ancestor (a cycle)")
+            raise InputError(f"{place}: {node!r} has two parents, {first!r} and {second!r}")
+    for leaf in sorted(leaves & {parent for above in parents.values() for parent in above}):
+        raise InputError(f"{where}: {leaf!r} is a leaf and also the parent of other values")
+
+
+def _check_path(path: Sequence[str], place: str) -> None:
+    if len(path) < 2:
+        raise InputError(f"{place}: expected leaf;parent;…;{ROOT}; got only {path[0]!r}")
+    if "" in path:
+        raise InputError(f"{place}: the path of {path[0]!r} has an empty level")
+    for node in path:
+        if path.count(node) > 1:
+            raise InputError(f"{place}: {node!r} is its own ancestor (a cycle)")
+
+
+def _reaches(parents: dict[str, dict[str, int]], start: str, goal: str) -> bool:
+    """Tell whether goal is above start."""
+    seen: set[str] = set()
+    above = list(parents.get(start, ()))
+    while above:
+        node = above.pop()
+        if node == goal:
+            return True
+        if node not in seen:
+            seen.add(node)
+            above += parents.get(node, ())
+    return False
+
+
+def _number(children: dict[str, list[str]], root: str) -> Hierarchy:
+    """Give nodes breadth-first numbers and leaves depth-first codes."""
+    import numpy as np
+
+    names, parent = [root], [-1]
+    first: list[int] = []
+    count: list[int] = []
+    for node, name in enumerate(names):  # names grows while it is walked: that is the breadth-first queue
+        below = children.get(name, [])
+        first.append(len(names))
+        count.append(len(below))
+        names += below
+        parent += [node] * len(below)
+    low, high = np.zeros(len(names), np.int32), np.zeros(len(names), np.int32)
+    leaves: list[str] = []
+    stack = [0]
+    while stack:
+        node = stack.pop()
+        if count[node] == 0:
+            low[node] = high[node] = len(leaves)
+            leaves.append(names[node])
+        else:
+            stack.extend(range(first[node] + count[node] - 1, first[node] - 1, -1))
+    for node in range(len(names) - 1, -1, -1):
+        if count[node]:
+            low[node] = low[first[node]]
+            high[node] = high[first[node] + count[node] - 1]
+    parents, firsts, counts = (np.asarray(column, np.int32) for column in (parent, first, count))
+    return Hierarchy(tuple(leaves), tuple(names), parents, firsts, counts, low, high)
+
+
+def missing_leaf(hierarchy: Hierarchy, labels: Iterable[str]) -> str | None:
+    """Return the first label that the hierarchy has no leaf for."""
+    known = set(hierarchy.leaves)
+    return next((label for label in labels if label not in known), None)

@@ -1,0 +1,118 @@
+"""A sanitised table: equivalence classes with what they publish and what they hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dit_dask.values.schema import Schema
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Bools, Codes, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """How a sanitizer split the records; one entry per node, node 0 is the root, children are neighbours.
+
+    A child takes the codes branch_low..branch_high of its parent's `attribute` (-1: a class);
+    it holds the classes first_class .. first_class + class_count - 1.
+    """
+
+    attribute: Codes
+    first_child: Codes
+    child_count: Codes
+    branch_low: Codes
+    branch_high: Codes
+    first_class: Codes
+    class_count: Codes
+
+    def descend(self, target: Codes) -> slice:
+        """Follow a target's codes as far as its branches exist; return the classes of the node reached."""
+        node = 0
+        while self.attribute[node] >= 0:
+            first = self.first_child[node]
+            below = slice(first, first + self.child_count[node])
+            code = target[self.attribute[node]]
+            covering = np.flatnonzero((self.branch_low[below] <= code) & (code <= self.branch_high[below]))
+            if not len(covering):
+                break
+            node = first + covering[0]
+        start = self.first_class[node]
+        return slice(int(start), int(start + self.class_count[node]))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Published values that are ranges of codes: low[c, d]..high[c, d]."""
+
+    low: Codes
+    high: Codes
+
+    def covers(self, target: Codes) -> Bools:
+        """Return (classes, d)."""
+        return (self.low <= target) & (target <= self.high)
+
+    def coverage(self, attribute: int, levels: int) -> tuple[Ints, Bools]:
+        """Return which distinct value of an attribute each class publishes, and (values, levels) what those cover."""
+        ends, value = np.unique(np.column_stack([self.low[:, attribute], self.high[:, attribute]]), axis=0, return_inverse=True)
+        code = np.arange(levels)
+        return value.ravel(), (ends[:, :1] <= code) & (code <= ends[:, 1:])
+
+    def keys(self) -> Codes:
+        """Return (classes, …): equal rows publish the same values."""
+        return np.concatenate([self.low, self.high], axis=1)
+
+    def only(self, kept: Bools) -> Ranges:
+        """The values of some classes."""
+        return Ranges(self.low[kept], self.high[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Published values that are any sets of codes: class c has row value[c, d] of sets[d][values, levels]; rows differ."""
+
+    value: Codes
+    sets: tuple[Bools, ...]
+
+    def covers(self, target: Codes) -> Bools:
+        """Return (classes, d)."""
+        columns = zip(self.sets, target, self.value.T, strict=True)
+        return np.column_stack([sets[:, code][value] for sets, code, value in columns])
+
+    def coverage(self, attribute: int, _levels: int) -> tuple[Ints, Bools]:
+        """Return which distinct value of an attribute each class publishes, and (values, levels) what those cover."""
+        return self.value[:, attribute].astype(np.int64), self.sets[attribute]
+
+    def keys(self) -> Codes:
+        """Return (classes, d): equal rows publish the same values."""
+        return self.value
+
+    def only(self, kept: Bools) -> Sets:
+        """The values of some classes."""
+        return Sets(self.value[kept], self.sets)
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Classes with the values they publish, holding counts[c, secret] records."""
+
+    schema: Schema
+    published: Ranges | Sets
+    counts: Ints
+    tree: Tree | None = None
+
+    def covers(self, target: Codes) -> Bools:
+        """Return (classes, d): where the published value covers the target's value."""
+        return self.published.covers(target)
+
+    def without_row(self, place: int, secret: int) -> Release:
+        """Take one row with this secret out of a class; a class that is empty then is gone, and so is the tree."""
+        counts = self.counts.copy()
+        counts[place, secret] -= 1
+        if counts[place].any():
+            return Release(self.schema, self.published, counts)
+        kept = np.arange(len(counts)) != place
+        return Release(self.schema, self.published.only(kept), counts[kept])

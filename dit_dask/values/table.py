@@ -1,0 +1,125 @@
+"""The table under audit: integer codes, each distinct record once with its multiplicity."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dit_dask.values.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dit_dask.values.arrays import Bools, Codes, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Records codes[m, d], secret[m], weights[m]: each distinct (q, s) once, in lexicographic order.
+
+    For a sanitizer that sees the rows themselves it has every row once, in file order, and ids[m] are their positions.
+    """
+
+    schema: Schema
+    codes: Codes
+    secret: Codes
+    weights: Ints
+    ids: Ints | None = None
+
+    @property
+    def distinct(self) -> int:
+        """The number of distinct records."""
+        return len(self.weights)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, duplicates counted."""
+        return int(self.weights.sum())
+
+    def without(self, record: int) -> Table:
+        """Remove one row of a distinct record; the domain stays that of the whole table."""
+        if self.weights[record] > 1:
+            weights = self.weights.copy()
+            weights[record] -= 1
+            return replace(self, weights=weights)
+        keep = np.ones(self.distinct, bool)
+        keep[record] = False
+        return self._only(keep)
+
+    def first(self, records: int) -> Table:
+        """The first so many distinct records."""
+        return self._only(slice(records))
+
+    def reordered(self, order: Ints) -> Table:
+        """The same records in another order."""
+        return self._only(order)
+
+    def _only(self, chosen: slice | Bools | Ints) -> Table:
+        ids = None if self.ids is None else self.ids[chosen]
+        return Table(self.schema, self.codes[chosen], self.secret[chosen], self.weights[chosen], ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Where the rows of files went: index[n] is the record of the table that stands for each used row.
+
+    `multiplicity[n]` counts the used rows with the same q and s; `frame` has the cells as they were read, where a sanitizer
+    needs them.
+    """
+
+    table: Table
+    index: Ints
+    read: int
+    dropped: int
+    multiplicity: Ints
+    files: tuple[str, ...] = ()
+    frame: pd.DataFrame | None = None
+
+    @property
+    def used(self) -> int:
+        """The number of rows under audit."""
+        return len(self.index)
+
+    def row_by_row(self) -> Rows:
+        """The same rows, each a record of its own, in file order."""
+        base, ones = self.table, np.ones(self.used, np.int64)
+        everyone = np.arange(self.used)
+        table = Table(base.schema, base.codes[self.index], base.secret[self.index], ones, everyone)
+        return replace(self, table=table, index=everyone)
+
+    def described(self) -> str:
+        """How many rows there are, in words."""
+        return (
+            f"{self.used:,} rows ({self.table.distinct:,} distinct) of {self.read:,} read, "
+            f"{self.dropped:,} dropped as incomplete"
+        )
+
+    def digest(self) -> str:
+        """Fingerprint the used values in row order."""
+        content = hashlib.sha256(self.table.schema.digest().encode())
+        for array in (self.table.codes, self.table.secret, self.index):
+            content.update(np.ascontiguousarray(array).tobytes())
+        return content.hexdigest()
+
+
+def collapse(schema: Schema, codes: Codes, secret: Codes) -> tuple[Table, Ints]:
+    """Collapse codes[n, d] and secret[n] to distinct records; also return each row's distinct record."""
+    columns = [secret, *codes.T[::-1]]
+    order = np.lexsort(columns)
+    joint = np.column_stack([codes, secret])[order]
+    starts = np.ones(len(joint), bool)
+    starts[1:] = (joint[1:] != joint[:-1]).any(axis=1)
+    group = np.cumsum(starts) - 1
+    index = np.empty(len(joint), np.int64)
+    index[order] = group
+    distinct = joint[starts]
+    table = Table(
+        schema,
+        np.ascontiguousarray(distinct[:, :-1], np.int32),
+        np.ascontiguousarray(distinct[:, -1], np.int32),
+        np.bincount(group).astype(np.int64),
+    )
+    return table, index
