@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dit_dask import cluster, run
 from dit_dask.audit.gates import Verdict
-from dit_dask.config import document as config
+from dit_dask.audit.grammar import check_config
 from dit_dask.errors import unknown
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import progress
@@ -133,7 +133,7 @@ def audit(
         "output": output or tempfile.mkdtemp(prefix="dit-"),
         "seed": seed,
     }
-    checked = config.check(document, folder=str(Path.cwd()))
+    checked = check_config(document, folder=str(Path.cwd()))
     prepared = run.prepare(checked, None if isinstance(data, str) else data)
     workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     crew = run.Workers(cluster.in_process if client is None else lambda: nullcontext(client), workers)

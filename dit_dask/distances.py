@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dit_dask.config.constraints import Field, Record, Text
+from dit_dask.config.constraints import Field, NameOrFile, Record
 from dit_dask.config.registry import Context, Kind, Registry
 from dit_dask.errors import InputError
 from dit_dask.values.arrays import Floats
@@ -152,7 +152,14 @@ DISTANCES: Registry[Distance] = Registry(
     | {
         "wasserstein": Kind(
             Record(
-                {"ground": Field(Text(), sweep=True, description="hierarchy, ordered, or a CSV file with a labelled matrix")}
+                {
+                    "ground": Field(
+                        NameOrFile(tuple(GROUNDS)),
+                        sweep=True,
+                        file=True,
+                        description="hierarchy, ordered, or a CSV file with a labelled matrix",
+                    )
+                }
             ),
             _wasserstein,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dit_dask.audit.build import build_tests, columns_seen
+from dit_dask.audit.build import build_tests, external_columns
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.execution.external import rows_to_test
@@ -63,7 +63,7 @@ class LeftOut:
 
 def tables(config: Config) -> LeftOut:
     """Find the rows that the config's black boxes must be asked without; without such tests, every distinct row."""
-    rows = load(config, others=columns_seen(config) or [])
+    rows = load(config, others=external_columns(config) or [])
     frame = rows.frame
     if frame is None:
         raise TypeError("load keeps the cells when it is asked for columns")

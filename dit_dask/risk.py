@@ -160,7 +160,7 @@ class Scope:
 
 def assess(config: Config, scope: Scope) -> Ranking:
     """Rank the columns of a config's source; its schema, if there is one, only names the sensitive attribute."""
-    sensitive = config.schema["sensitive"]["name"] if config.schema else None
+    sensitive = config.schema.sensitive.name if config.schema else None
     frame = load_columns(config, [name for name in (scope.target, sensitive, *scope.without) if name is not None])
     search = Search(frame.drop(columns=list(scope.without)), scope.target, sensitive, scope.missing)
     return ranking(search, scope.size, scope.top)

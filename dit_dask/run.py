@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from dit_dask.audit import gates, manifest, plan
 from dit_dask.audit import index as history
-from dit_dask.audit.build import Test, build_tests, check_tests, columns_seen, given, run_digest, test_id
+from dit_dask.audit.build import build_tests, external_columns
 from dit_dask.audit.gates import Gate, Verdict
-from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, check_measures, columns_of
+from dit_dask.audit.grammar import config_record, redact, redact_test
+from dit_dask.audit.identity import run_digest, test_id
+from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import plain, sampled
+from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
 from dit_dask.engines import NoisyCounts
 from dit_dask.engines.noisy_counts import Simulated, delta_interval
@@ -36,7 +39,6 @@ from dit_dask.inputs.source import check_source, read_text
 from dit_dask.reporting import html as report
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
-from dit_dask.storage.redaction import redacted
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
@@ -88,8 +90,7 @@ class RunResult:
 def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
     """Check everything that needs no cluster: gates, parameters, table, files."""
     parsed = [gates.parse(text, f"gates[{place}]") for place, text in enumerate(config.gates)]
-    check_tests(config)
-    points, seen = check_measures(config), columns_seen(config)
+    points, seen = config.measures, external_columns(config)
     rows, shown = load_with(config, columns_of(points), frame, seen) if points else (load(config, frame, seen), None)
     files: dict[str, str] = {}
 
@@ -101,9 +102,9 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
     output = Folder(_absolute(config.output))
     tests, code = black_boxes.ready(build_tests(config, rows, read), config, output)
     measure_plan = None if shown is None else build_measure_plan(config, rows, shown, tests, read)
-    name = (
-        f"{config.name}-{run_digest(config, rows, tests, files | code, None if measure_plan is None else measure_plan.digest)}"
-    )
+    measured = None if measure_plan is None else measure_plan.digest
+    digest = run_digest(config, rows, [test.parameters for test in tests], files | code, measured)
+    name = f"{config.name}-{digest}"
     return PreparedRun(config, rows, tests, parsed, measure_plan, output.child(name))
 
 
@@ -115,7 +116,7 @@ def probe(config: Config) -> None:
 
 def names(config: Config) -> list[str]:
     """The ids of a config's tests, which need no data."""
-    return [test_id(given(point)) for point in check_tests(config)]
+    return [test_id(point.identity()) for point in config.tests]
 
 
 def _absolute(location: Location) -> Location:
@@ -319,24 +320,18 @@ def _resolved(prepared: PreparedRun) -> dict[str, Any]:
     document = {
         "version": 1,
         "name": config.name,
-        "data": config.data,
-        "schema": config.schema,
-        "tests": [_full(test) for test in prepared.tests],
-        "measures": config.measures,
+        "data": asdict(config.data),
+        "schema": asdict(config.checked_schema),
+        "tests": [point.document() for point in config.tests],
+        "measures": [point.measure.keys for point in config.measures],
         "gates": config.gates,
         "stop_on_breach": config.stop_on_breach,
         "output": {"url": config.output.url, "storage_options": config.output.storage_options},
-        "cluster": config.cluster,
+        "cluster": asdict(config.cluster),
         "seed": config.seed,
     }
-    shown = redacted(document)
-    return shown if isinstance(shown, dict) else {}
-
-
-def _full(test: Test) -> dict[str, Any]:
-    """All keys of a test, those that cannot change a result too."""
-    settings = {key: value for key, value in test.settings.items() if value is not None}
-    return {**test.parameters, "sanitizer": {**test.parameters["sanitizer"], **settings}}
+    shown: dict[str, Any] = redact(config_record(), document)
+    return shown
 
 
 def _is_whole(prepared: PreparedRun, document: dict[str, Any], states: Sequence[TestState]) -> bool:
@@ -356,7 +351,7 @@ def _entry(state: TestState, outcome: graph.Outcome) -> dict[str, Any]:
     test, release = state.test, outcome.release
     return {
         "test": test.id,
-        "parameters": redacted(test.parameters),
+        "parameters": redact_test(test.parameters),
         "engine": test.engine,
         "engine_reason": test.engine_reason,
         **outcome.statistics,

@@ -9,17 +9,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask import seeds
-from dit_dask.audit.build import Test, expand, given, measure_id
-from dit_dask.config.constraints import Component
-from dit_dask.config.document import Config
+from dit_dask.audit.grammar import measure_component, redact_measure, redact_sanitizer
+from dit_dask.audit.identity import measure_id
+from dit_dask.audit.test import Test
+from dit_dask.config.constraints import result_document
+from dit_dask.config.document import Config, MeasureConfig
 from dit_dask.config.registry import Context
 from dit_dask.engines import Procedure
 from dit_dask.errors import InputError
 from dit_dask.inputs.load import read_table
-from dit_dask.measures import MEASURES, kind_of
+from dit_dask.measures import kind_of
 from dit_dask.measures.base import Measure, MeasureInput, MeasureResult, Source
 from dit_dask.sanitizers.raw import Raw
-from dit_dask.storage.redaction import redacted
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
 
@@ -65,8 +66,8 @@ class Measurement:
         return {
             "measure": self.name,
             "id": self.id,
-            "parameters": redacted(self.parameters),
-            "sanitizer": redacted(release),
+            "parameters": redact_measure(self.parameters),
+            "sanitizer": None if release is None else redact_sanitizer(release),
             "value": finding.value,
             "by_value": list(finding.by_value),
             "records": finding.records,
@@ -99,26 +100,11 @@ class MeasurePlan:
     digest: str
 
 
-def check_measures(config: Config) -> list[dict[str, Any]]:
-    """Expand every sweep and check every point; needs no data."""
-    spec, points = Component(MEASURES.records()), []
-    for index, raw in enumerate(config.measures):
-        where = f"measures[{index}]"
-        record = spec.record(raw, where)
-        written = raw if isinstance(raw, Mapping) else {"name": raw}
-        points += [spec.check(point, where) | {"where": where} for point in expand(written, record, where)]
-    if not points and not config.tests:
-        raise InputError("tests: at least one test or one measure is needed; got none")
-    if config.gates and not config.tests:
-        raise InputError("gates: they judge tests, and this config has none")
-    return points
-
-
-def columns_of(points: Sequence[Mapping[str, Any]]) -> list[str] | None:
+def columns_of(measures: Sequence[MeasureConfig]) -> list[str] | None:
     """The columns that measures look at, or None for all of the source."""
     wanted: dict[str, None] = {}
-    for point in points:
-        columns = kind_of(point["name"]).columns(point)
+    for point in measures:
+        columns = kind_of(point.measure.name).columns(point.measure.keys)
         if columns is None:
             return None
         wanted |= dict.fromkeys(columns)
@@ -141,24 +127,25 @@ def build_measure_plan(
     """Build every measurement against the loaded table, and read the other tables they ask for."""
     sources, measurements = list[Source](), list[Measurement]()
     tables: list[pd.DataFrame] = []
-    for point in check_measures(config):
-        kind, where, places = kind_of(point["name"]), point["where"], {}
-        for key, source in kind.tables(point).items():
+    for point in config.measures:
+        name, keys, where, places = point.measure.name, point.measure.keys, point.where, {}
+        kind = kind_of(name)
+        for key, source in kind.tables(keys).items():
             if source not in sources:
                 sources.append(source)
                 tables.append(read_table(source.url, source.storage_options, source.columns, config, f"{where}.{key}"))
             places[key] = sources.index(source)
-        parameters = {key: value for key, value in given(point).items() if value is not None}
+        parameters = {key: _drop_nulls(value) for key, value in keys.items() if value is not None}
 
-        fields, of_releases = kind.parameters.fields, kind.of_releases(point)
+        fields, of_releases = kind.parameters.fields, kind.of_releases(keys)
         telling = {key: value for key, value in parameters.items() if key == "name" or value != fields[key].default}
         for release_source in release_sources(tests) if of_releases else [None]:
             identity = measure_id(telling, release_source.parameters if release_source else None, original=of_releases)
             if any(other.id == identity for other in measurements):
                 raise InputError(f"{where} repeats another measure: {identity}")
             context = Context(rows.table.schema, rows.used, config.seed, identity, where, read)
-            built = kind.build(point, context)
-            measurements.append(Measurement(identity, point["name"], parameters, built, places, release_source))
+            built = kind.build(keys, context)
+            measurements.append(Measurement(identity, name, parameters, built, places, release_source))
     shared_inputs = SharedInputs(frame, rows, tables, config.seed)
     return MeasurePlan(shared_inputs, measurements, _digest(shared_inputs, measurements))
 
@@ -173,13 +160,11 @@ def _digest(shared_inputs: SharedInputs, measurements: Sequence[Measurement]) ->
             cells = frame[column]
             texts = cells.astype(str).where(cells.notna(), "\0") if cells.dtype == object else cells
             content.update(pd.util.hash_pandas_object(texts, index=False).to_numpy().tobytes())
-    parameters = [_without_options(measurement.parameters) for measurement in measurements]
+    component = measure_component()
+    parameters = [result_document(component, measurement.parameters) for measurement in measurements]
     content.update(json.dumps(parameters, sort_keys=True, default=str).encode())
     return content.hexdigest()
 
 
-def _without_options(value: Any) -> Any:
-    """Leave out how storage is opened: a new key changes no result."""
-    if isinstance(value, Mapping):
-        return {key: _without_options(item) for key, item in value.items() if key != "storage_options"}
-    return [_without_options(item) for item in value] if isinstance(value, list) else value
+def _drop_nulls(value: Any) -> Any:
+    return {key: item for key, item in value.items() if item is not None} if isinstance(value, Mapping) else value

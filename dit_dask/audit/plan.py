@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask.audit.build import Test
+from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES
 from dit_dask.errors import DitError, InputError
 from dit_dask.sanitizers.external.probe import ProbeResult

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask.audit.build import Test
 from dit_dask.audit.parts import PartFile, part_name, read_part
 from dit_dask.audit.plan import TestPlan, first_rows
 from dit_dask.audit.statistics import Distribution, describe
+from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence
 from dit_dask.storage.folder import Folder
 

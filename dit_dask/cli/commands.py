@@ -28,19 +28,19 @@ def _print(text: str) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """dit run."""
-    from dit_dask.config import document as config
+    from dit_dask.audit.grammar import read_config
 
-    return _audit(_where(config.read(options.config, _overrides(options)), options), options)
+    return _audit(_where(read_config(options.config, _overrides(options)), options), options)
 
 
 def demo(options: argparse.Namespace) -> int:
     """dit demo."""
     from importlib.resources import as_file, files
 
-    from dit_dask.config import document as config
+    from dit_dask.audit.grammar import read_config
 
     with as_file(files("dit_dask") / "data" / "demo.yaml") as path:
-        checked = config.read(str(path), _overrides(options))
+        checked = read_config(str(path), _overrides(options))
     return _audit(_where(checked, options), options)
 
 
@@ -53,16 +53,16 @@ def _where(checked: Config, options: argparse.Namespace) -> Config:
     """Let --cluster and --workers win over the config."""
     from dit_dask.storage.filesystem import is_local
 
-    chosen = dict(checked.cluster)
+    chosen = checked.cluster
     where = getattr(options, "cluster", None)
     if where is not None:
         known = where in ("local", "kubernetes")
-        chosen |= {"kind": where, "address": None} if known else {"kind": "address", "address": where}
+        chosen = replace(chosen, kind=where if known else "address", address=None if known else where)
     if options.workers is not None:
-        chosen["workers"] = options.workers
+        chosen = replace(chosen, workers=options.workers)
     if checked.output.url.startswith("memory:"):
         raise InputError("output: memory:// ends with the process that wrote it; use a path or a URL that outlives the run")
-    if chosen["kind"] == "kubernetes" and is_local(checked.output.url):
+    if chosen.kind == "kubernetes" and is_local(checked.output.url):
         raise InputError(f"output: pods cannot write to this machine; use a URL such as s3://…; got {checked.output.url!r}")
     return replace(checked, cluster=chosen)
 
@@ -71,11 +71,10 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     from dit_dask import cluster
     from dit_dask import run as runner
     from dit_dask.audit import manifest
-    from dit_dask.config import document as config
     from dit_dask.execution.progress import choose_progress
     from dit_dask.reporting import html as report
 
-    variables = config.references(checked.output.storage_options)
+    variables = checked.worker_variables
     cluster.check(checked.cluster, variables)
     runner.probe(checked)
     prepared = runner.prepare(checked)
@@ -84,9 +83,8 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     if caution is not None:
         progress.note(caution)
     connect = partial(cluster.connect, checked.cluster, debug=options.debug, variables=variables)
-    minutes = checked.cluster["stall_minutes"]
-    stall_seconds = None if minutes is None else 60 * minutes
-    crew = runner.Workers(connect, cluster.workers(checked.cluster), cluster.memory(checked.cluster), stall_seconds)
+    chosen = checked.cluster
+    crew = runner.Workers(connect, cluster.workers(chosen), cluster.memory(chosen), chosen.stall_seconds)
     finished = runner.run(prepared, crew, progress, fresh=getattr(options, "fresh", False))
     if options.json:
         _print(manifest.dumps(finished.summary))
@@ -112,12 +110,12 @@ def plan(options: argparse.Namespace) -> int:
     from dit_dask import cluster
     from dit_dask import run as runner
     from dit_dask.audit import plan as planner
-    from dit_dask.config import document as config
+    from dit_dask.audit.grammar import read_config
     from dit_dask.execution import external as black_boxes
     from dit_dask.reporting import html as report
     from dit_dask.storage.filesystem import UnsetVariableError
 
-    checked = config.read(options.config, options.set)
+    checked = read_config(options.config, options.set)
     try:
         prepared = runner.prepare(checked)
     except UnsetVariableError as error:
@@ -149,10 +147,10 @@ def plan(options: argparse.Namespace) -> int:
 def leave_out(options: argparse.Namespace) -> int:
     """dit leave-out."""
     from dit_dask import leave_out as leaving
-    from dit_dask.config import document as config
+    from dit_dask.audit.grammar import read_config
     from dit_dask.execution.progress import Counting, choose_progress
 
-    found = leaving.tables(config.read(options.config, options.set))
+    found = leaving.tables(read_config(options.config, options.set))
     progress = choose_progress(quiet=options.quiet)
     folder = _folder(options.to)
     progress.note(
@@ -172,10 +170,10 @@ def rank_columns(options: argparse.Namespace) -> int:
     """dit risk."""
     from dit_dask import risk
     from dit_dask.audit import manifest
-    from dit_dask.config import document as config
+    from dit_dask.config.document import read_data_config
     from dit_dask.storage.folder import Folder
 
-    checked = config.read(options.config, _overrides(options), needs_schema=False)
+    checked = read_data_config(options.config, _overrides(options))
     scope = risk.Scope(options.target, tuple(options.without), options.size, options.top, options.missing)
     ranking = risk.assess(checked, scope)
     folder = Folder(checked.output).child(f"{checked.name}-risk")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dit_dask.cluster import address, local
 from dit_dask.cluster.kubernetes import cluster as kubernetes
 from dit_dask.cluster.local import configure, in_process
-from dit_dask.config import cluster as cluster_spec
+from dit_dask.config.cluster import ClusterConfig, memory_bytes
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -24,41 +25,41 @@ OPENERS: dict[str, Callable[..., AbstractContextManager[Client]]] = {
 }
 
 
-def check(settings: Mapping[str, Any], variables: Sequence[str] = ()) -> None:
+def check(settings: ClusterConfig, variables: Sequence[str] = ()) -> None:
     """Find what is missing before anything is read or written; `variables` are the ${NAME}s that workers will look up."""
-    if settings["kind"] == "address":
+    if settings.kind == "address":
         address.check(settings)
-    if settings["kind"] == "kubernetes":
+    if settings.kind == "kubernetes":
         kubernetes.check(settings, variables)
 
 
 @contextmanager
-def connect(settings: Mapping[str, Any], *, debug: bool = False, variables: Sequence[str] = ()) -> Iterator[Client]:
+def connect(settings: ClusterConfig, *, debug: bool = False, variables: Sequence[str] = ()) -> Iterator[Client]:
     """Yield a client of the configured cluster, and leave nothing running that was started here."""
     configure(debug)
-    with OPENERS[settings["kind"]]({**settings, "workers": workers(settings)}, variables) as client:
+    with OPENERS[settings.kind](replace(settings, workers=workers(settings)), variables) as client:
         yield client
 
 
-def workers(settings: Mapping[str, Any]) -> int:
+def workers(settings: ClusterConfig) -> int:
     """How many workers to cut the work for: as configured, else what the kind of cluster suggests."""
-    if settings["kind"] == "kubernetes":
-        adaptive = settings["kubernetes"]["adaptive"]
-        return int(adaptive["maximum"] if adaptive else settings["workers"] or KUBERNETES_WORKERS)
+    if settings.kind == "kubernetes":
+        adaptive = settings.kubernetes.adaptive
+        return adaptive.maximum if adaptive else settings.workers or KUBERNETES_WORKERS
     return local.workers(settings)
 
 
-def memory(settings: Mapping[str, Any]) -> int | None:
+def memory(settings: ClusterConfig) -> int | None:
     """Bytes that each worker may use; unknown where somebody else started it."""
-    if settings["kind"] == "kubernetes":
-        return cluster_spec.amount(settings["kubernetes"]["resources"]["worker"]["memory"])
-    return local.memory(settings) if settings["kind"] == "local" else None
+    if settings.kind == "kubernetes":
+        return memory_bytes(settings.kubernetes.resources.worker.memory)
+    return local.memory(settings) if settings.kind == "local" else None
 
 
-def warning(settings: Mapping[str, Any]) -> str | None:
+def warning(settings: ClusterConfig) -> str | None:
     """What a user should know about the safety of a cluster before using it."""
-    if settings["kind"] == "address":
-        return address.warning(settings["address"])
-    if settings["kind"] == "kubernetes" and settings["kubernetes"]["tls_secret"] is None:
+    if settings.kind == "address":
+        return address.warning(settings.address or "")
+    if settings.kind == "kubernetes" and settings.kubernetes.tls_secret is None:
         return "without cluster.kubernetes.tls_secret only a NetworkPolicy keeps others from the scheduler"
     return None

@@ -6,12 +6,13 @@ import ipaddress
 import socket
 import ssl
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from dit_dask.cluster import security, versions
+from dit_dask.config.cluster import ClusterConfig, TlsFiles
 from dit_dask.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ SECONDS = 8
 PROBE_SECONDS = 3
 
 
-def check(settings: Mapping[str, Any]) -> None:
+def check(settings: ClusterConfig) -> None:
     """Certificates must be at hand before anything starts."""
-    if settings["address"].startswith("tls://"):
-        security.client_security(settings["tls"])
+    if (settings.address or "").startswith("tls://"):
+        security.client_security(settings.tls)
 
 
 def warning(address: str) -> str | None:
@@ -43,14 +44,14 @@ def is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def join(settings: Mapping[str, Any], _variables: Sequence[str] = ()) -> Iterator[Client]:
+def join(settings: ClusterConfig, _variables: Sequence[str] = ()) -> Iterator[Client]:
     """Yield a client of a cluster that runs already, after making sure that it can do the work."""
-    with reach(settings["address"], settings["tls"], settings["timeout"] or SECONDS) as client:
+    with reach(settings.address or "", settings.tls, settings.timeout or SECONDS) as client:
         yield client
 
 
 @contextmanager
-def reach(address: str, files: Mapping[str, str] | None, seconds: float) -> Iterator[Client]:
+def reach(address: str, files: TlsFiles | None, seconds: float) -> Iterator[Client]:
     """Yield a client of the scheduler at an address, once it has a worker and the versions agree."""
     from distributed import Client
     from distributed.versions import VersionMismatchWarning
@@ -71,7 +72,7 @@ def reach(address: str, files: Mapping[str, str] | None, seconds: float) -> Iter
         yield client
 
 
-def diagnosis(address: str, files: Mapping[str, str] | None, seconds: float) -> str:
+def diagnosis(address: str, files: TlsFiles | None, seconds: float) -> str:
     """Find out, by talking to it, why a scheduler did not answer."""
     parts = urlsplit(address)
     silent = f"no Dask scheduler answers at {address} within {seconds:g} s"
@@ -100,7 +101,7 @@ def _speaks_tls(place: tuple[str, int]) -> bool:
         return False
 
 
-def _refusal(address: str, place: tuple[str, int], files: Mapping[str, str] | None) -> str | None:
+def _refusal(address: str, place: tuple[str, int], files: TlsFiles | None) -> str | None:
     """Repeat the handshake to hear which side refuses; None where TLS itself is fine."""
     context = security.client_security(files).get_connection_args("client")["ssl_context"]
     try:

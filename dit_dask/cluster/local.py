@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
+
+from dit_dask.config.cluster import ClusterConfig
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -38,14 +40,14 @@ def in_process() -> Iterator[Client]:
         yield client
 
 
-def workers(settings: Mapping[str, Any]) -> int:
+def workers(settings: ClusterConfig) -> int:
     """How many workers: as configured, else one for each core this process may use."""
     from dask.system import CPU_COUNT
 
-    return int(settings["workers"] or CPU_COUNT)
+    return int(settings.workers or CPU_COUNT)
 
 
-def memory(settings: Mapping[str, Any]) -> int:
+def memory(settings: ClusterConfig) -> int:
     """Bytes that each worker may use: an equal share of the machine's."""
     from distributed.system import MEMORY_LIMIT
 
@@ -53,7 +55,7 @@ def memory(settings: Mapping[str, Any]) -> int:
 
 
 @contextmanager
-def start(settings: Mapping[str, Any], _variables: Sequence[str] = ()) -> Iterator[Client]:
+def start(settings: ClusterConfig, _variables: Sequence[str] = ()) -> Iterator[Client]:
     """Yield a client of as many worker processes as asked for, on loopback."""
     from distributed import Client, LocalCluster
 

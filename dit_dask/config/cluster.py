@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from dit_dask.config.constraints import Choice, Field, Integer, ListOf, MapOf, Number, Record, Text
 
@@ -17,22 +20,100 @@ _TAGGED = rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?:{_TAG}(?:{_D
 IMAGE = Text(_TAGGED, "an image with a tag other than latest, or a digest, such as registry.example.org/dit:0.1.0")
 VALUE = Text(r"[A-Za-z0-9]?([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", "a label value")
 
+
+@dataclass(frozen=True)
+class TlsFiles:
+    """Certificate files of a client."""
+
+    ca: str
+    cert: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one container may use."""
+
+    cpu: str
+    memory: str
+
+
+@dataclass(frozen=True)
+class PodResources:
+    """What each kind of pod may use."""
+
+    worker: Resources
+    scheduler: Resources
+    runner: Resources
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Between which numbers of workers the operator may choose."""
+
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True)
+class KubernetesConfig:
+    """The keys of `cluster.kubernetes`."""
+
+    image: str | None
+    namespace: str | None
+    resources: PodResources
+    adaptive: Adaptive | None
+    tolerations: Sequence[Mapping[str, Any]]  # passed on to Kubernetes as they are
+    node_selector: Mapping[str, str]
+    secret: str | None
+    env_from: Sequence[str]
+    service_account: str | None
+    image_pull_secrets: Sequence[str]
+    tls_secret: str | None
+    scratch: str
+    egress_ports: Sequence[int]
+    operator_namespace: str
+    deadline: int
+    retries: int
+    keep: int
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """The keys of `cluster`."""
+
+    kind: str
+    workers: int | None
+    address: str | None
+    timeout: int | None
+    tls: TlsFiles | None
+    kubernetes: KubernetesConfig
+    stall_minutes: float | None
+
+    @property
+    def stall_seconds(self) -> float | None:
+        """After how many seconds without progress a run ends, if that was set."""
+        return None if self.stall_minutes is None else 60 * self.stall_minutes
+
+
 TLS = Record(
     {
         "ca": Field(Text(), description="certificate of the authority that signed everybody's certificates"),
         "cert": Field(Text(), description="this client's certificate"),
         "key": Field(Text(), description="its key; a file that only you can read"),
-    }
+    },
+    TlsFiles,
 )
 
 
 def _resources(cpu: str, memory: str) -> Field:
-    record = Record({"cpu": Field(CPU, cpu), "memory": Field(BYTES, memory)})
+    record = Record({"cpu": Field(CPU, cpu), "memory": Field(BYTES, memory)}, Resources)
     return Field(record, record.check({}, ""), description="requested, and for memory also the limit")
 
 
 RESOURCES = Record(
-    {"worker": _resources("1", "2Gi"), "scheduler": _resources("500m", "2Gi"), "runner": _resources("500m", "2Gi")}
+    {"worker": _resources("1", "2Gi"), "scheduler": _resources("500m", "2Gi"), "runner": _resources("500m", "2Gi")},
+    PodResources,
 )
 TOLERATION = Record(
     {
@@ -51,7 +132,7 @@ KUBERNETES = Record(
             RESOURCES, RESOURCES.check({}, ""), description="of one worker, the scheduler, and a scheduled run's runner"
         ),
         "adaptive": Field(
-            Record({"minimum": Field(Integer(1), 1), "maximum": Field(Integer(1))}),
+            Record({"minimum": Field(Integer(1), 1), "maximum": Field(Integer(1))}, Adaptive),
             None,
             description="let the operator choose the number of workers between these",
         ),
@@ -70,7 +151,8 @@ KUBERNETES = Record(
         "deadline": Field(Integer(60), 21_600, description="seconds that a deployed audit may take, its retries included"),
         "retries": Field(Integer(0), 2, description="how often a deployed audit that failed is resumed"),
         "keep": Field(Integer(1), 3, description="how many finished runs of a schedule stay to be looked at"),
-    }
+    },
+    KubernetesConfig,
 )
 CLUSTER = Record(
     {
@@ -85,12 +167,13 @@ CLUSTER = Record(
         "stall_minutes": Field(
             Number(0), None, description="end a run in which nothing is finished for so long; 30 by default"
         ),
-    }
+    },
+    ClusterConfig,
 )
 DEFAULT = CLUSTER.check({}, "cluster")
 
 
-def amount(quantity: str) -> int:
+def memory_bytes(quantity: str) -> int:
     """Turn a memory quantity such as 2Gi into bytes."""
     match = re.fullmatch(r"([0-9]+)([kKMGT]?)(i?)", quantity)
     if match is None:

@@ -1,19 +1,26 @@
-"""Constraints as data: each checks a value from a config, and describes itself as JSON Schema."""
+"""Constraints as data: each checks a value from a config, and describes itself as JSON Schema.
+
+A record may build a frozen value (`into`), so that a config is parsed once, at the edge. Fields declare what they mean, and
+`rewrite` walks a document along these declarations: redaction, digests and deployments need no lists of names.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from dit_dask.errors import InputError, unknown
 
 REQUIRED: Any = object()
+DROP: Any = object()
+Decide: TypeAlias = "Callable[[Field, Any, str], Any]"
+"""Given a field, its value and its place: the value to go on with, or DROP."""
 
 
-class Spec(Protocol):
+class Constraint(Protocol):
     """A constraint on one value."""
 
     def check(self, value: Any, where: str) -> Any:
@@ -24,6 +31,18 @@ class Spec(Protocol):
         """Describe the constraint as JSON Schema."""
         ...
 
+    def rewrite(self, document: Any, decide: Decide, where: str) -> Any:
+        """Copy a document along the declarations of its fields; what the constraint does not know is copied as it is."""
+        ...
+
+
+class Leaf:
+    """A constraint without fields below it."""
+
+    def rewrite(self, document: Any, _decide: Decide, _where: str) -> Any:
+        """Copy the value."""
+        return document
+
 
 def refuse(where: str, expected: str, got: object) -> InputError:
     """Phrase every wrong value the same way."""
@@ -32,7 +51,7 @@ def refuse(where: str, expected: str, got: object) -> InputError:
 
 
 @dataclass(frozen=True)
-class Integer:
+class Integer(Leaf):
     """A whole number."""
 
     least: int | None = None
@@ -50,7 +69,7 @@ class Integer:
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Leaf):
     """A real number; `inf`, `.inf` and `1e-3` are read also where YAML leaves them as text."""
 
     above: float | None = None
@@ -73,7 +92,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Leaf):
     """A string, optionally of a pattern that `what` describes."""
 
     pattern: str = r"(?s).+"
@@ -91,7 +110,22 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Choice:
+class NameOrFile(Leaf):
+    """One of a few names, or the path of a file."""
+
+    names: tuple[str, ...]
+
+    def check(self, value: Any, where: str) -> str:
+        """Any text may be a path."""
+        return Text().check(value, where)
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return Text().schema()
+
+
+@dataclass(frozen=True)
+class Choice(Leaf):
     """One of a few names."""
 
     names: tuple[str, ...]
@@ -110,7 +144,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Const:
+class Const(Leaf):
     """One fixed value, such as the config version."""
 
     value: Any
@@ -127,7 +161,7 @@ class Const:
 
 
 @dataclass(frozen=True)
-class Anything:
+class Anything(Leaf):
     """A value that only its receiver can judge, such as a classifier's parameter."""
 
     def check(self, value: Any, where: str) -> Any:  # noqa: ARG002
@@ -143,7 +177,7 @@ class Anything:
 class ListOf:
     """A list of equal things."""
 
-    of: Spec
+    of: Constraint
     least: int = 0
 
     def check(self, value: Any, where: str) -> list[Any]:
@@ -158,12 +192,18 @@ class ListOf:
         """Describe the constraint as JSON Schema."""
         return {"type": "array", "items": self.of.schema(), "minItems": self.least}
 
+    def rewrite(self, document: Any, decide: Decide, where: str) -> Any:
+        """Rewrite every item."""
+        if not isinstance(document, list | tuple):
+            return document
+        return [self.of.rewrite(item, decide, f"{where}[{place}]") for place, item in enumerate(document)]
+
 
 @dataclass(frozen=True)
 class MapOf:
     """A mapping from free names to equal things."""
 
-    of: Spec
+    of: Constraint
     least: int = 0
 
     def check(self, value: Any, where: str) -> dict[str, Any]:
@@ -179,34 +219,45 @@ class MapOf:
         """Describe the constraint as JSON Schema."""
         return {"type": "object", "additionalProperties": self.of.schema(), "minProperties": self.least}
 
+    def rewrite(self, document: Any, decide: Decide, where: str) -> Any:
+        """Rewrite every item."""
+        if not isinstance(document, Mapping):
+            return document
+        return {name: self.of.rewrite(item, decide, f"{where}.{name}") for name, item in document.items()}
+
 
 @dataclass(frozen=True)
 class Field:
-    """One key of a record: what it takes, its default, and whether a list of values is a sweep.
+    """One key of a record: what it takes, its default, and what it means.
 
-    A key with `affects_result=False` says how, not what: it is no part of a run's identity.
+    `sweep`: a list of values makes one test for each. `affects_result=False`: the key says how, not what, so it is no part of
+    a run's identity. `file`: a path relative to the config, which a deployed audit takes along. `secret`: it may hold
+    credentials, so its values are never shown.
     """
 
-    spec: Spec
+    constraint: Constraint
     default: Any = REQUIRED
     sweep: bool = False
     description: str = ""
     affects_result: bool = True
+    file: bool = False
+    secret: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Describe the key, and the list where it may sweep."""
-        single = self.spec.schema()
+        single = self.constraint.schema()
         shape = {"anyOf": [single, {"type": "array", "items": single, "minItems": 1}]} if self.sweep else dict(single)
         return shape | ({"description": self.description} if self.description else {})
 
 
 @dataclass(frozen=True)
 class Record:
-    """A mapping with known keys."""
+    """A mapping with known keys; `into` builds the frozen value that the rest of the program works with."""
 
     fields: Mapping[str, Field] = field(default_factory=dict)
+    into: Callable[..., Any] = dict
 
-    def check(self, value: Any, where: str) -> dict[str, Any]:
+    def check(self, value: Any, where: str) -> Any:
         """Unknown keys name the nearest known one; absent keys take their defaults."""
         if not isinstance(value, Mapping):
             raise refuse(where or "the config", "a mapping", value)
@@ -217,12 +268,12 @@ class Record:
         checked = {}
         for key, entry in self.fields.items():
             if key in value:
-                checked[key] = entry.spec.check(value[key], dot + key)
+                checked[key] = entry.constraint.check(value[key], dot + key)
             elif entry.default is REQUIRED:
                 raise InputError(f"{dot}{key} is missing")
             else:
                 checked[key] = entry.default
-        return checked
+        return self.into(**checked) if self.into is not dict else checked
 
     def schema(self) -> dict[str, Any]:
         """Describe the constraint as JSON Schema."""
@@ -230,12 +281,27 @@ class Record:
         properties = {key: entry.schema() for key, entry in self.fields.items()}
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
+    def rewrite(self, document: Any, decide: Decide, where: str) -> Any:
+        """Decide about every known key, then rewrite what lies below it."""
+        if not isinstance(document, Mapping):
+            return document
+        copy: dict[str, Any] = {}
+        for key, value in document.items():
+            entry, place = self.fields.get(key), f"{where}.{key}" if where else str(key)
+            decided = value if entry is None else decide(entry, value, place)
+            if entry is None or decided is DROP:
+                copy |= {key: value} if entry is None else {}
+                continue
+            swept = entry.sweep and isinstance(decided, list)
+            copy[key] = (ListOf(entry.constraint) if swept else entry.constraint).rewrite(decided, decide, place)
+        return copy
+
 
 @dataclass(frozen=True)
 class OneOf:
     """A value that may be written in several shapes; the first spec of a matching Python type decides."""
 
-    shapes: Sequence[tuple[type | tuple[type, ...], Spec]]
+    shapes: Sequence[tuple[type | tuple[type, ...], Constraint]]
     what: str
 
     def check(self, value: Any, where: str) -> Any:
@@ -248,6 +314,29 @@ class OneOf:
     def schema(self) -> dict[str, Any]:
         """Describe the constraint as JSON Schema."""
         return {"anyOf": [spec.schema() for _, spec in self.shapes]}
+
+    def rewrite(self, document: Any, decide: Decide, where: str) -> Any:
+        """Rewrite by the shape that matches."""
+        shape = next((inner for kind, inner in self.shapes if isinstance(document, kind)), None)
+        return document if shape is None else shape.rewrite(document, decide, where)
+
+
+@dataclass(frozen=True)
+class ComponentConfig:
+    """A component that a config names: its parameters, and the settings that cannot change a result."""
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """Parameters and settings together, as a component is built from them."""
+        return {"name": self.name, **self.parameters, **self.settings}
+
+    def identity(self) -> dict[str, Any]:
+        """The parameters that were given; what lies inside one, such as a null, is a value."""
+        return {"name": self.name} | {key: value for key, value in self.parameters.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -269,10 +358,13 @@ class Component:
             raise unknown(where, name, self.kinds)
         return Record({"name": Field(Text()), **chosen.fields})
 
-    def check(self, value: Any, where: str) -> dict[str, Any]:
-        """Always return the mapping form, with defaults filled in."""
+    def check(self, value: Any, where: str) -> ComponentConfig:
+        """Fill in the defaults, and set apart what cannot change a result."""
         record = self.record(value, where)
-        return record.check(value if isinstance(value, Mapping) else {"name": value}, where)
+        checked = record.check(value if isinstance(value, Mapping) else {"name": value}, where)
+        name, affects = checked.pop("name"), {key: entry.affects_result for key, entry in record.fields.items()}
+        parameters = {key: item for key, item in checked.items() if affects[key]}
+        return ComponentConfig(name, parameters, {key: item for key, item in checked.items() if not affects[key]})
 
     def schema(self) -> dict[str, Any]:
         """Describe the constraint as JSON Schema."""
@@ -284,9 +376,16 @@ class Component:
             shapes += [path.schema(), Record({"name": Field(path), **self.otherwise.fields}).schema()]
         return {"anyOf": shapes}
 
+    def rewrite(self, document: Any, decide: Decide, where: str) -> Any:
+        """Rewrite by the parameters of the thing named; an unknown name is left alone."""
+        name = document.get("name") if isinstance(document, Mapping) else None
+        if not isinstance(name, str) or not (name in self.kinds or (self.otherwise and "." in name)):
+            return document
+        return self.record(document, where).rewrite(document, decide, where)
+
 
 @dataclass(frozen=True)
-class Flag:
+class Flag(Leaf):
     """Yes or no."""
 
     def check(self, value: Any, where: str) -> bool:
@@ -298,3 +397,22 @@ class Flag:
     def schema(self) -> dict[str, Any]:
         """Describe the constraint as JSON Schema."""
         return {"type": "boolean"}
+
+
+def declared(constraint: Constraint, document: Any, chosen: Callable[[Field], bool]) -> list[tuple[str, Any]]:
+    """Return place and value of the chosen fields of a document; what lies inside a chosen field belongs to it."""
+    found: list[tuple[str, Any]] = []
+
+    def collect(entry: Field, value: Any, where: str) -> Any:
+        if chosen(entry):
+            found.append((where, value))
+            return DROP
+        return value
+
+    constraint.rewrite(document, collect, "")
+    return found
+
+
+def result_document(constraint: Constraint, document: Any) -> Any:
+    """Copy a document without the fields that cannot change a result."""
+    return constraint.rewrite(document, lambda entry, value, _: value if entry.affects_result else DROP, "")

@@ -1,25 +1,161 @@
-"""The config file: reading YAML safely, overriding single keys, and checking everything but the tests' parts."""
+"""The config document: read safely from YAML, single keys overridden, parsed once into frozen values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from dit_dask.config import cluster as cluster_spec
-from dit_dask.config.constraints import Anything, Choice, Const, Field, Flag, Integer, ListOf, MapOf, OneOf, Record, Text
+from dit_dask.config import cluster
+from dit_dask.config.constraints import (
+    Anything,
+    Choice,
+    ComponentConfig,
+    Const,
+    Field,
+    Flag,
+    Integer,
+    ListOf,
+    MapOf,
+    OneOf,
+    Record,
+    Text,
+)
+from dit_dask.config.yaml import read_document
 from dit_dask.errors import InputError
 from dit_dask.storage.location import Location
 
-MOST_VALUES = 100_000
-STORAGE_OPTIONS = MapOf(Anything())
+Mark: TypeAlias = str | int | float
+STORAGE_OPTIONS = Field(
+    MapOf(Anything()),
+    {},
+    description="passed to the filesystem; ${NAME} reads the environment",
+    secret=True,
+    affects_result=False,
+)
 MARK = OneOf([((str, int, float), Anything())], "a text or a number")
 NAME = Text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
 
+
+@dataclass(frozen=True)
+class Latest:
+    """A source that is whatever a glob or a pointer file means today."""
+
+    latest: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A seeded sample of rows."""
+
+    rows: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """The keys of `data`."""
+
+    source: str | Latest
+    storage_options: Mapping[str, Any] = field(repr=False)
+    missing: Sequence[Mark] | Mapping[str, Sequence[Mark]]
+    limit: int | None
+    sample: Sample | None
+
+    @property
+    def url(self) -> str:
+        """The source as it was written."""
+        return self.source if isinstance(self.source, str) else self.source.latest
+
+    def marks(self, column: str) -> set[str]:
+        """The texts that mark a missing cell of a column; the empty cell is always one."""
+        given = self.missing.get(column, []) if isinstance(self.missing, Mapping) else self.missing
+        return {"", *(str(mark) for mark in given)}
+
+
+@dataclass(frozen=True)
+class AttributeConfig:
+    """A quasi-identifier."""
+
+    kind: str
+    hierarchy: str | None
+
+
+@dataclass(frozen=True)
+class SensitiveConfig:
+    """The sensitive attribute."""
+
+    name: str
+    hierarchy: str | None = None
+    order: Sequence[Mark] | None = None
+
+
+@dataclass(frozen=True)
+class SchemaConfig:
+    """The keys of `schema`."""
+
+    quasi_identifiers: Mapping[str, AttributeConfig]
+    sensitive: SensitiveConfig
+
+
+@dataclass(frozen=True)
+class RecordSample:
+    """A seeded sample of the rows to test."""
+
+    sample: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class TestConfig:
+    """One point of a sweep. Noisy counts have method, samples and coupling; other tests encoder, adversary and repeats."""
+
+    __test__ = False
+
+    sanitizer: ComponentConfig
+    distance: ComponentConfig
+    engine: str
+    records: str | RecordSample | Sequence[int]
+    encoder: ComponentConfig | None = None
+    adversary: ComponentConfig | None = None
+    repeats: int | None = None
+    method: str | None = None
+    samples: int | None = None
+    coupling: str | None = None
+    where: str = ""
+    keys: tuple[str, ...] = ()
+    """The keys that a test of this kind has, in the order in which documents list them."""
+
+    def identity(self) -> dict[str, Any]:
+        """The parameters that can change a result, as ids, digests and summaries hold them."""
+        shown = {key: _identity(getattr(self, key)) for key in self.keys}
+        return {key: value for key, value in shown.items() if key != "repeats" or value is not None}
+
+    def document(self) -> dict[str, Any]:
+        """All keys, those that cannot change a result too."""
+        settings = {key: value for key, value in self.sanitizer.settings.items() if value is not None}
+        identity = self.identity()
+        return identity | {"sanitizer": identity["sanitizer"] | settings}
+
+
+def _identity(value: Any) -> Any:
+    if isinstance(value, ComponentConfig):
+        return value.identity()
+    return asdict(value) if isinstance(value, RecordSample) else value
+
+
+@dataclass(frozen=True)
+class MeasureConfig:
+    """One point of a measure's sweep."""
+
+    where: str
+    measure: ComponentConfig
+
+
 LATEST = Record(
-    {"latest": Field(Text(), description="a glob, whose last name counts, or a small file that names the newest one")}
+    {"latest": Field(Text(), description="a glob, whose last name counts, or a small file that names the newest one")}, Latest
 )
 
 DATA = Record(
@@ -28,7 +164,7 @@ DATA = Record(
             OneOf([(str, Text()), (dict, LATEST)], "a path, a URL, or {latest: URL}"),
             description="path or fsspec URL of .csv, .csv.gz or .parquet files; globs; dit://census; or {latest: URL}",
         ),
-        "storage_options": Field(STORAGE_OPTIONS, {}, description="passed to the filesystem; ${NAME} reads the environment"),
+        "storage_options": STORAGE_OPTIONS,
         "missing": Field(
             OneOf([(list, ListOf(MARK)), (dict, MapOf(ListOf(MARK)))], "a list of marks, or a mapping from columns to lists"),
             [],
@@ -36,33 +172,39 @@ DATA = Record(
         ),
         "limit": Field(Integer(1), None, description="use the first N complete rows"),
         "sample": Field(
-            Record({"rows": Field(Integer(1)), "seed": Field(Integer(0), 0)}),
+            Record({"rows": Field(Integer(1)), "seed": Field(Integer(0), 0)}, Sample),
             None,
             description="use a seeded sample of complete rows",
         ),
-    }
+    },
+    DataConfig,
 )
 ATTRIBUTE = Record(
     {
         "kind": Field(Choice(("numeric", "categorical"))),
-        "hierarchy": Field(Text(), None, description="file of lines leaf;parent;…;*; without one the attribute is flat"),
-    }
+        "hierarchy": Field(
+            Text(), None, description="file of lines leaf;parent;…;*; without one the attribute is flat", file=True
+        ),
+    },
+    AttributeConfig,
 )
 SENSITIVE = Record(
     {
         "name": Field(Text()),
-        "hierarchy": Field(Text(), None),
+        "hierarchy": Field(Text(), None, file=True),
         "order": Field(ListOf(MARK, 2), None, description="the whole domain, in order; sorted values otherwise"),
-    }
+    },
+    SensitiveConfig,
 )
 SCHEMA = Record(
     {
         "quasi_identifiers": Field(MapOf(ATTRIBUTE, 1)),
         "sensitive": Field(OneOf([(str, Text()), (dict, SENSITIVE)], "a column name or a mapping")),
-    }
+    },
+    SchemaConfig,
 )
 OUTPUT = OneOf(
-    [(str, Text()), (dict, Record({"url": Field(Text()), "storage_options": Field(STORAGE_OPTIONS, {})}))],
+    [(str, Text()), (dict, Record({"url": Field(Text()), "storage_options": STORAGE_OPTIONS}, Location))],
     "a path, a URL or a mapping",
 )
 TOP = {
@@ -72,10 +214,14 @@ TOP = {
     "schema": Field(SCHEMA),
     "tests": Field(ListOf(Anything()), []),
     "measures": Field(ListOf(Anything()), [], description="numbers about the table and its releases beside the tests"),
-    "gates": Field(ListOf(Text()), [], description="conditions such as 'delta <= 0.1' that every test must meet"),
-    "stop_on_breach": Field(Flag(), False, description="end the run as soon as a gate cannot be met any more"),
-    "output": Field(OUTPUT, "runs/", description="folder or URL under which the run folder is made"),
-    "cluster": Field(cluster_spec.CLUSTER, cluster_spec.DEFAULT),
+    "gates": Field(
+        ListOf(Text()), [], description="conditions such as 'delta <= 0.1' that every test must meet", affects_result=False
+    ),
+    "stop_on_breach": Field(
+        Flag(), False, description="end the run as soon as a gate cannot be met any more", affects_result=False
+    ),
+    "output": Field(OUTPUT, "runs/", description="folder or URL under which the run folder is made", affects_result=False),
+    "cluster": Field(cluster.CLUSTER, cluster.DEFAULT, affects_result=False),
     "seed": Field(Integer(0), 0),
 }
 
@@ -90,165 +236,97 @@ def references(value: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class Config:
-    """A checked config; `raw` is the document as written, which resume and the manifest rely on."""
+    """A checked config. `schema` is None only where just the data is looked at."""
 
-    raw: Mapping[str, Any] = field(repr=False)
     name: str
     folder: str
-    data: Mapping[str, Any] = field(repr=False)
-    schema: Mapping[str, Any]
-    tests: Sequence[Mapping[str, Any]]
-    measures: Sequence[Any]
+    data: DataConfig
+    schema: SchemaConfig | None
+    tests: Sequence[TestConfig]
+    measures: Sequence[MeasureConfig]
     gates: Sequence[str]
     stop_on_breach: bool
     output: Location
-    cluster: Mapping[str, Any]
+    cluster: cluster.ClusterConfig
     seed: int
 
+    @property
+    def worker_variables(self) -> list[str]:
+        """The ${NAME}s that workers look up: those of the output and of the sanitizers' own storage."""
+        return references([dict(self.output.storage_options), *(dict(test.sanitizer.settings) for test in self.tests)])
 
-def read(path: str, overrides: Sequence[str] = (), *, needs_schema: bool = True) -> Config:
-    """Load a config file and apply `dotted.key=value` overrides; without a schema only its data can be looked at."""
-    try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InputError(f"config {path}: {reason}") from error
-    raw = _parsed(text, f"config {path}")
-    if not isinstance(raw, dict):
-        raise InputError(f"config {path}: expected a mapping with version, data, schema and tests at the top")
-    _measure(raw, {}, path)
-    for override in overrides:
-        _apply(raw, override)
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "audit"
-    return check(raw, folder=str(Path(path).resolve().parent), default_name=stem, needs_schema=needs_schema)
+    @property
+    def checked_schema(self) -> SchemaConfig:
+        """The schema of a config that was checked with one."""
+        if self.schema is None:
+            raise InputError("schema is missing")
+        return self.schema
 
 
-def check(raw: Mapping[str, Any], folder: str, default_name: str = "audit", *, needs_schema: bool = True) -> Config:
-    """Check a config document; the parameters of its tests are checked when they are expanded."""
+def default_name(path: str) -> str:
+    """Name a run after its config file."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "audit"
+
+
+def read_data_config(path: str, overrides: Sequence[str] = ()) -> Config:
+    """Read a config whose data is to be looked at; it needs no schema, and its tests and measures are not read."""
+    return check_document(read_document(path, overrides), config_folder(path), default_name(path), needs_schema=False)
+
+
+def config_folder(path: str) -> str:
+    """The folder that a config's inputs are relative to."""
+    return str(Path(path).resolve().parent)
+
+
+def check_document(raw: Mapping[str, Any], folder: str, name: str = "audit", *, needs_schema: bool = True) -> Config:
+    """Check everything but tests and measures, whose keys depend on the registered components (audit.grammar)."""
     if "version" not in raw:
         raise InputError("version is missing; expected version: 1")
     _refuse_references(raw)
     checked = Record(TOP if needs_schema else TOP | {"schema": Field(SCHEMA, None)}).check(raw, "")
-    if checked["data"]["limit"] is not None and checked["data"]["sample"] is not None:
+    data, schema, output = checked["data"], checked["schema"], checked["output"]
+    if data.limit is not None and data.sample is not None:
         raise InputError("data: limit and sample exclude each other; got both")
-    schema = {} if checked["schema"] is None else _schema(checked["schema"])
-    cluster = _placed(checked["cluster"], folder)
-    output = checked["output"]
-    location = Location(output, {}) if isinstance(output, str) else Location(output["url"], output["storage_options"])
     return Config(
-        raw=raw,
-        name=checked["name"] or default_name,
+        name=checked["name"] or name,
         folder=folder,
-        data=checked["data"],
-        schema=schema,
-        tests=checked["tests"],
-        measures=checked["measures"],
+        data=data,
+        schema=None if schema is None else _check_schema(schema),
+        tests=(),
+        measures=(),
         gates=checked["gates"],
         stop_on_breach=checked["stop_on_breach"],
-        output=location,
-        cluster=cluster,
+        output=Location(output, {}) if isinstance(output, str) else output,
+        cluster=_check_cluster(checked["cluster"], folder),
         seed=checked["seed"],
     )
 
 
-def _schema(checked: Mapping[str, Any]) -> dict[str, Any]:
+def _check_schema(schema: SchemaConfig) -> SchemaConfig:
     """Write the sensitive attribute out, and refuse what no column can be."""
-    sensitive, quasi = checked["sensitive"], checked["quasi_identifiers"]
+    sensitive: SensitiveConfig | str = schema.sensitive
     if isinstance(sensitive, str):
-        sensitive = {"name": sensitive, "hierarchy": None, "order": None}
-    if sensitive["name"] in quasi:
-        raise InputError(f"schema.sensitive {sensitive['name']!r} is also among the quasi_identifiers")
-    for name, attribute in quasi.items():
-        if attribute["kind"] == "numeric" and attribute["hierarchy"] is not None:
+        sensitive = SensitiveConfig(sensitive)
+    if sensitive.name in schema.quasi_identifiers:
+        raise InputError(f"schema.sensitive {sensitive.name!r} is also among the quasi_identifiers")
+    for name, attribute in schema.quasi_identifiers.items():
+        if attribute.kind == "numeric" and attribute.hierarchy is not None:
             raise InputError(f"schema.quasi_identifiers.{name}: a numeric attribute takes no hierarchy")
-    return {"quasi_identifiers": quasi, "sensitive": sensitive}
+    return replace(schema, sensitive=sensitive)
 
 
-def _parsed(text: str, where: str) -> Any:
-    try:
-        return _strict_loader()(text).get_single_data()
-    except Exception as error:  # PyYAML lets errors of any type out, such as that of a date with 13 months
-        raise InputError(f"{where}: not valid YAML: {_one_line(error)}") from error
-
-
-def _strict_loader() -> Any:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Safe loading that takes a key written twice for the mistake it is."""
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            """Refuse duplicate keys."""
-            seen: set[Any] = set()
-            for key_node, _ in node.value:
-                if key_node.tag == "tag:yaml.org,2002:merge":
-                    continue
-                key = self.construct_object(key_node, deep=True)
-                if isinstance(key, str) and key in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key!r} is written twice", key_node.start_mark
-                    )
-                if isinstance(key, str):
-                    seen.add(key)
-            return super().construct_mapping(node, deep)
-
-    # YAML 1.1 reads 1e-3 as text; people mean the number
-    Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789"))
-    return Loader
-
-
-def _placed(cluster: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    """Hold the keys of a cluster against each other; certificate files are relative to the config, as all inputs are."""
-    if (cluster["kind"] == "address") != (cluster["address"] is not None):
+def _check_cluster(chosen: cluster.ClusterConfig, folder: str) -> cluster.ClusterConfig:
+    """Compare the keys of a cluster with each other; certificate files are relative to the config, as all inputs are."""
+    if (chosen.kind == "address") != (chosen.address is not None):
         raise InputError("cluster.address goes with kind: address, and only with it")
-    adaptive = cluster["kubernetes"]["adaptive"]
-    if adaptive is not None and adaptive["minimum"] > adaptive["maximum"]:
-        limits = f"{adaptive['minimum']} and {adaptive['maximum']}"
+    adaptive = chosen.kubernetes.adaptive
+    if adaptive is not None and adaptive.minimum > adaptive.maximum:
+        limits = f"{adaptive.minimum} and {adaptive.maximum}"
         raise InputError(f"cluster.kubernetes.adaptive: minimum must be at most maximum; got {limits}")
-    if cluster["tls"] is None:
-        return dict(cluster)
-    return {**cluster, "tls": {name: str(Path(folder) / Path(file).expanduser()) for name, file in cluster["tls"].items()}}
-
-
-def _measure(value: Any, known: dict[int, int], path: str) -> int:
-    """Count the values that aliases stand for, so that a small file cannot grow without bound, or contain itself."""
-    if not isinstance(value, dict | list):
-        return 1
-    if id(value) not in known:
-        known[id(value)] = MOST_VALUES + 1  # what is met again while it is being counted contains itself
-        items = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_measure(item, known, path) for item in items)
-    if known[id(value)] > MOST_VALUES:
-        raise InputError(f"config {path}: more than {MOST_VALUES:,} values, aliases written out")
-    return known[id(value)]
-
-
-def _one_line(error: Exception) -> str:
-    return re.sub(r"\s+", " ", str(error)).strip()
-
-
-def _apply(raw: dict[str, Any], override: str) -> None:
-    """Set one key: names are separated by dots, list positions are numbers."""
-    path, equals, text = override.partition("=")
-    if not equals or not path:
-        raise InputError(f"--set must be dotted.key=value; got {override!r}")
-    value = _parsed(text, f"--set {path}")
-    keys = re.sub(r"\[(\d+)\]", r".\1", path).split(".")
-    place: Any = raw
-    for depth, key in enumerate(keys):
-        last = depth == len(keys) - 1
-        if isinstance(place, list):
-            if not key.isdecimal() or int(key) >= len(place):
-                raise InputError(f"--set {path}: {key!r} is not a position in a list of {len(place)}")
-            if last:
-                place[int(key)] = value
-            place = place[int(key)]
-        elif isinstance(place, dict):
-            if last:
-                place[key] = value
-            place = place.setdefault(key, {})
-        else:
-            raise InputError(f"--set {path}: {'.'.join(keys[:depth])} is a single value, it has no {key!r}")
+    if chosen.tls is None:
+        return chosen
+    files = {name: str(Path(folder) / Path(file).expanduser()) for name, file in asdict(chosen.tls).items()}
+    return replace(chosen, tls=cluster.TlsFiles(**files))
 
 
 def _refuse_references(value: Any, where: str = "", *, allowed: bool = False) -> None:

@@ -57,7 +57,7 @@ def read(path: str) -> dict[str, Any]:
         document = yaml.safe_load(Path(path).read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path}: cannot be read as YAML") from error
-    checked = DOCUMENT.check(document, path)
+    checked: dict[str, Any] = DOCUMENT.check(document, path)
     try:
         job = checked["job"]
         _ = job["metadata"]["namespace"], job["metadata"]["labels"]["app.kubernetes.io/instance"]

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from dit_dask import cluster
 from dit_dask.audit import gates
-from dit_dask.audit.build import check_tests
+from dit_dask.audit.grammar import check_config, named_files, secret_values
 from dit_dask.cluster.kubernetes import objects as pods
 from dit_dask.cluster.kubernetes.objects import Manifest
-from dit_dask.config import cluster as cluster_spec
-from dit_dask.config.document import Config, read, references
-from dit_dask.deployment import cron as schedule
-from dit_dask.distances import GROUNDS
+from dit_dask.config.cluster import KUBERNETES, NAME, KubernetesConfig, Resources
+from dit_dask.config.document import Config, config_folder, default_name, references
+from dit_dask.config.yaml import parse_yaml, read_document
+from dit_dask.deployment import cron
 from dit_dask.errors import InputError
 from dit_dask.inputs.source import read_text
 from dit_dask.storage.filesystem import is_local
-from dit_dask.storage.redaction import public_url
+from dit_dask.storage.redaction import is_credential_name, is_reference, public_url
 
 MOST_NAME = pods.NAME_LENGTH - len("-1116030000-ab12")
 MOST_BYTES = 1_000_000  # etcd takes no larger object
 READY_SECONDS = 300
 LAUNCH = "/etc/dit/launch"
-LAUNCHER_RESOURCES = {"cpu": "100m", "memory": "256Mi"}
-SECRET_OPTION = re.compile(r"(?i)key|secret|token|pass|credential|sas|connection_string")
+LAUNCHER_RESOURCES = Resources("100m", "256Mi")
 KEYLESS = {"anon", "cloud", "google_default"}  # values of gcsfs's token that are no secret
 
 
@@ -46,6 +45,14 @@ class DeployOptions:
 
 
 @dataclass(frozen=True)
+class Variables:
+    """The ${NAME}s that pods look up: workers those of tests and output, the runner all of them."""
+
+    worker: Sequence[str]
+    runner: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Deployment:
     """A checked audit with everything that its manifests depend on."""
 
@@ -54,7 +61,8 @@ class Deployment:
     config: Config
     text: str
     files: Mapping[str, str]
-    settings: Mapping[str, Any]
+    settings: KubernetesConfig
+    variables: Variables
     workers: int
     options: DeployOptions
 
@@ -62,58 +70,71 @@ class Deployment:
 def manifests(path: str, options: DeployOptions) -> str:
     """Return the YAML documents that `kubectl apply` takes."""
     deployment = prepare(path, options)
-    return _header(deployment) + "".join(f"---\n{_yaml(one)}" for one in objects(deployment))
+    return _header(deployment) + "".join(f"---\n{_yaml(manifest)}" for manifest in objects(deployment))
 
 
 def prepare(path: str, options: DeployOptions) -> Deployment:
     """Check everything that would fail only inside the cluster: names, image, schedule, places, files and secrets."""
-    config = read(path, options.overrides)
-    _check_text(Path(path).read_text("utf-8"))
-    check_tests(config)
-    for place, text in enumerate(config.gates):
-        gates.parse(text, f"gates[{place}]")
-    if options.schedule is not None:
-        schedule.check(options.schedule, "--schedule")
-    elif options.time_zone is not None:
-        raise InputError("--time-zone goes with --schedule, and only with it")
-    if options.time_zone is not None:
-        schedule.zone(options.time_zone, "--time-zone")
-    settings = _settings(config, options)
+    document = read_document(path, options.overrides)
+    config = check_config(document, config_folder(path), default_name(path))
+    for index, text in enumerate(config.gates):
+        gates.parse(text, f"gates[{index}]")
+    _check_schedule(options)
+    text = Path(path).read_text("utf-8")
     _check_places(config)
-    files = dict(_files(config))
-    size = sum(len(one.encode()) for one in files.values())
+    for written in (document, parse_yaml(text, f"config {path}")):  # the file goes along as it was written
+        _refuse_secrets(written)
+    variables, settings = _variables(document), _settings(config, options, secret_values(document))
+    if variables.runner and settings.secret is None:
+        named = ", ".join(f"${{{name}}}" for name in variables.runner)
+        raise InputError(f"--secret is missing: which Secret holds {named}?")
+    files = dict(_read_files(config, named_files(document)))
+    size = sum(len(content.encode()) for content in files.values())
     if size > MOST_BYTES:
         raise InputError(
             f"the config's hierarchies and matrices have {size:,} bytes; at most {MOST_BYTES:,} fit: use URLs for them"
         )
     return Deployment(
         name=_name(config, options),
-        namespace=settings["namespace"] or "default",
+        namespace=settings.namespace or "default",
         config=config,
-        text=Path(path).read_text("utf-8"),
+        text=text,
         files=files,
         settings=settings,
-        workers=cluster.workers({**config.cluster, "kind": "kubernetes"}),
+        variables=variables,
+        workers=cluster.workers(replace(config.cluster, kind="kubernetes")),
         options=options,
     )
 
 
-def _settings(config: Config, options: DeployOptions) -> dict[str, Any]:
+def _check_schedule(options: DeployOptions) -> None:
+    if options.schedule is not None:
+        cron.check(options.schedule, "--schedule")
+    elif options.time_zone is not None:
+        raise InputError("--time-zone goes with --schedule, and only with it")
+    if options.time_zone is not None:
+        cron.zone(options.time_zone, "--time-zone")
+
+
+def _variables(document: Mapping[str, Any]) -> Variables:
+    """Find the ${NAME}s of every field that may hold secrets."""
+    found = secret_values(document)
+    workers = [value for where, value in found if where.startswith(("tests[", "output."))]
+    return Variables(references(workers), references([value for _, value in found]))
+
+
+def _settings(config: Config, options: DeployOptions, secrets: Sequence[tuple[str, Any]]) -> KubernetesConfig:
     """Let options win over the config, checked alike."""
-    settings = dict(config.cluster["kubernetes"])
+    settings = config.cluster.kubernetes
     for key, value in (("image", options.image), ("namespace", options.namespace), ("secret", options.secret)):
         if value is not None:
-            settings[key] = cluster_spec.KUBERNETES.fields[key].spec.check(value, f"--{key}")
-    if settings["image"] is None:
+            settings = replace(settings, **{key: KUBERNETES.fields[key].constraint.check(value, f"--{key}")})
+    if settings.image is None:
         raise InputError(
             "--image is missing: the pods need an image that holds dit_dask (deploy/README.md says how to build it)"
         )
-    needed = references([config.data["storage_options"], config.output.storage_options])
-    if needed and settings["secret"] is None:
-        named = ", ".join(f"${{{name}}}" for name in needed)
-        raise InputError(f"--secret is missing: which Secret holds {named}?")
-    outside = _ports([config.data["storage_options"], config.output.storage_options])
-    return {**settings, "egress_ports": sorted({*settings["egress_ports"], *outside})}
+    ports = _ports([value for _, value in secrets])
+    return replace(settings, egress_ports=sorted({*settings.egress_ports, *ports}))
 
 
 def _ports(value: Any) -> set[int]:
@@ -131,85 +152,64 @@ def _name(config: Config, options: DeployOptions) -> str:
     name = options.name
     if name is None:
         name = re.sub(r"[^a-z0-9]+", "-", config.name.lower()).strip("-")
-    cluster_spec.NAME.check(name, "--name")
+    NAME.check(name, "--name")
     if len(name) > MOST_NAME:
         raise InputError(f"--name must have at most {MOST_NAME} characters, for the operator adds to it; got {name!r}")
     return name
 
 
 def _check_places(config: Config) -> None:
-    """Pods see neither this machine's files nor its environment, and a ConfigMap is no place for secrets."""
-    source = config.data["source"]
-    for where, url in (("data.source", source), ("output", config.output.url)):
+    """Pods do not see this machine's files."""
+    for where, url in (("data.source", config.data.url), ("output", config.output.url)):
         if is_local(url):
             raise InputError(f"{where}: pods cannot reach this machine's files; use a URL such as s3://…; got {url!r}")
         if url.startswith("memory:"):
             raise InputError(f"{where}: memory:// ends with the pod; use a URL such as s3://…")
-        if public_url(url) != url:
-            raise InputError(f"{where}: a URL with a password or query would lie open in a ConfigMap; use storage_options")
-    for where, options in (("data", config.data["storage_options"]), ("output", config.output.storage_options)):
-        _refuse_secrets(options, f"{where}.storage_options")
 
 
-def _check_text(text: str) -> None:
-    """The file goes along as it was written: what an option on the command line hides must not be secret either."""
-    import yaml
-
-    raw = yaml.safe_load(text)
-    for key in ("data", "output"):
-        part = raw.get(key)
-        options = part.get("storage_options") if isinstance(part, Mapping) else None
-        if isinstance(options, Mapping):
-            _refuse_secrets(options, f"{key}.storage_options")
+def _refuse_secrets(document: Any) -> None:
+    """A ConfigMap is no place for secrets, wherever in the config they are."""
+    for where, value in secret_values(document):
+        _refuse_literals(value, where)
+    _refuse_open_urls(document, "")
 
 
-def _refuse_secrets(options: Mapping[str, Any], where: str) -> None:
-    for key, value in options.items():
-        if isinstance(value, Mapping):
-            _refuse_secrets(value, f"{where}.{key}")
-        elif isinstance(value, str) and SECRET_OPTION.search(key) and not _harmless(value):
-            raise InputError(f"{where}.{key} must be a reference such as ${{NAME}}: a value would lie open in a ConfigMap")
+def _refuse_literals(value: Any, where: str) -> None:
+    """Refuse options that usually hold a credential and do not refer to one."""
+    items = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, Mapping) else ()
+    for key, item in items:
+        place = f"{where}[{key}]" if isinstance(value, list) else f"{where}.{key}"
+        if isinstance(item, Mapping | list):
+            _refuse_literals(item, place)
+        elif isinstance(item, str) and is_credential_name(place.removeprefix(where)) and not _is_harmless(item):
+            raise InputError(f"{place} must be a reference such as ${{NAME}}: a value would be readable in a ConfigMap")
 
 
-def _harmless(value: str) -> bool:
-    return value in KEYLESS or re.fullmatch(r"\$\{\w+\}", value) is not None
+def _is_harmless(value: str) -> bool:
+    return value in KEYLESS or is_reference(value)
 
 
-def _files(config: Config) -> Iterator[tuple[str, str]]:
-    """The small files that a config names, by their path relative to it; URLs are left for the pods to read."""
-    for where, path in _named(config):
+def _refuse_open_urls(value: Any, where: str) -> None:
+    """Refuse URLs that carry a password or a query, where tokens are."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _refuse_open_urls(item, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _refuse_open_urls(item, f"{where}[{index}]")
+    elif isinstance(value, str) and "://" in value and public_url(value) != value:
+        raise InputError(f"{where}: a URL with a password or query would be readable in a ConfigMap; use storage_options")
+
+
+def _read_files(config: Config, named: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Read the small files that a config names, by their path relative to it; URLs are left for the pods to read."""
+    for where, path in named:
         if "://" in path:
             continue
         relative = Path(path)
         if relative.is_absolute() or ".." in relative.parts:
             raise InputError(f"{where}: a deployed config takes along only files of its own folder; got {path!r}")
         yield relative.as_posix(), read_text(path, config, where)
-
-
-def _named(config: Config) -> Iterator[tuple[str, str]]:
-    for name, attribute in config.schema["quasi_identifiers"].items():
-        if attribute["hierarchy"]:
-            yield f"schema.quasi_identifiers.{name}.hierarchy", attribute["hierarchy"]
-    if config.schema["sensitive"]["hierarchy"]:
-        yield "schema.sensitive.hierarchy", config.schema["sensitive"]["hierarchy"]
-    for place, test in enumerate(config.tests):
-        distance = test.get("distance") if isinstance(test, Mapping) else None
-        for one in distance if isinstance(distance, list) else [distance]:
-            ground = one.get("ground") if isinstance(one, Mapping) else None
-            for path in ground if isinstance(ground, list) else [ground]:
-                if isinstance(path, str) and path not in GROUNDS:
-                    yield f"tests[{place}].distance.ground", path
-        sanitizer = test.get("sanitizer") if isinstance(test, Mapping) else None
-        if isinstance(sanitizer, Mapping) and isinstance(sanitizer.get("mapping"), str):
-            yield f"tests[{place}].sanitizer.mapping", sanitizer["mapping"]
-    yield from _of_measures(config)
-
-
-def _of_measures(config: Config) -> Iterator[tuple[str, str]]:
-    for place, measure in enumerate(config.measures):
-        semantic = measure.get("semantic") if isinstance(measure, Mapping) else None
-        if isinstance(semantic, Mapping) and isinstance(semantic.get("hierarchy"), str):
-            yield f"measures[{place}].semantic.hierarchy", semantic["hierarchy"]
 
 
 def objects(deployment: Deployment) -> list[Manifest]:
@@ -236,7 +236,7 @@ def _role(deployment: Deployment) -> Manifest:
         {"apiGroups": dask, "resources": ["daskjobs"], "verbs": ["create", "get", "list", "delete"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     ]
-    if deployment.settings["adaptive"]:
+    if deployment.settings.adaptive:
         rules.append({"apiGroups": dask, "resources": ["daskautoscalers"], "verbs": ["create"]})
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": _meta(deployment), "rules": rules}
 
@@ -285,18 +285,17 @@ def _launch(deployment: Deployment) -> Manifest:
     arguments = ["run", f"{pods.AUDIT}/{config.name}.yaml"]
     for override in (*deployment.options.overrides, f"cluster={there}"):
         arguments += ["--set", override.replace("$(", "$$(")]  # Kubernetes would replace it
-    written = references(config.output.storage_options)
-    variables = {"worker": written, "runner": references([config.data["storage_options"], config.output.storage_options])}
     items = [{"key": "config.yaml", "path": f"{config.name}.yaml"}]
     items += [{"key": f"file-{number}", "path": path} for number, path in enumerate(deployment.files)]
-    job = pods.dask_job(shape, variables, arguments, {"configMap": {"name": deployment.name, "items": items}})
+    files = {"configMap": {"name": deployment.name, "items": items}}
+    job = pods.dask_job(shape, deployment.variables.worker, deployment.variables.runner, arguments, files)
     limits = {
-        "deadline": settings["deadline"],
+        "deadline": settings.deadline,
         "ready": READY_SECONDS,
-        "retries": settings["retries"],
-        "keep": settings["keep"],
+        "retries": settings.retries,
+        "keep": settings.keep,
     }
-    return {**limits, "job": job, **({"autoscaler": pods.autoscaler(shape)} if settings["adaptive"] else {})}
+    return {**limits, "job": job, **({"autoscaler": pods.autoscaler(shape)} if settings.adaptive else {})}
 
 
 def _job_spec(deployment: Deployment) -> Manifest:
@@ -319,7 +318,7 @@ def _job_spec(deployment: Deployment) -> Manifest:
     codes = {"containerName": "launcher", "operator": "In", "values": [1, 2]}
     final = {"action": "FailJob", "onExitCodes": codes, "onPodConditions": []}  # 1.28 wants the key even where it is empty
     return {
-        "activeDeadlineSeconds": deployment.settings["deadline"] + READY_SECONDS,
+        "activeDeadlineSeconds": deployment.settings.deadline + READY_SECONDS,
         "backoffLimit": 3,
         "podFailurePolicy": {"rules": [moved, final]},
         "template": {"metadata": {"labels": _launcher_labels(deployment)}, "spec": spec},
@@ -332,7 +331,7 @@ def _once(deployment: Deployment) -> Manifest:
 
 def _scheduled(deployment: Deployment) -> Manifest:
     """Never two at a time; a start that was missed for an hour is left out."""
-    keep, zone = deployment.settings["keep"], deployment.options.time_zone
+    keep, zone = deployment.settings.keep, deployment.options.time_zone
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -352,15 +351,13 @@ def _scheduled(deployment: Deployment) -> Manifest:
 def _header(deployment: Deployment) -> str:
     """Say what must be there already."""
     settings = deployment.settings
-    names = references([deployment.config.data["storage_options"], deployment.config.output.storage_options])
+    names = deployment.variables.runner
     lines = [f"# Audit {deployment.config.name}, made by `dit deploy`. Needed beforehand: the Dask operator"]
-    lines += [f"# - Secret {settings['secret']} with the keys {', '.join(names)}"] if names else []
-    lines += [f"# - Secret {name}" for name in settings["env_from"]]
-    lines += [f"# - Secret {settings['tls_secret']} with ca.crt, tls.crt and tls.key"] if settings["tls_secret"] else []
+    lines += [f"# - Secret {settings.secret} with the keys {', '.join(names)}"] if names else []
+    lines += [f"# - Secret {name}" for name in settings.env_from]
+    lines += [f"# - Secret {settings.tls_secret} with ca.crt, tls.crt and tls.key"] if settings.tls_secret else []
     lines += (
-        []
-        if settings["tls_secret"]
-        else ["# Without cluster.kubernetes.tls_secret only the NetworkPolicy guards the scheduler"]
+        [] if settings.tls_secret else ["# Without cluster.kubernetes.tls_secret only the NetworkPolicy guards the scheduler"]
     )
     return "\n".join(lines) + "\n"
 

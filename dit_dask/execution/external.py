@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask.audit.build import Test
+from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.execution.progress import Progress, Silent
@@ -38,7 +38,7 @@ def ready(tests: Sequence[Test], config: Config, output: Folder) -> tuple[list[T
             made.append(test)
             continue
         if id(oracle) not in known:
-            found, digests = _ready(oracle, is_local=config.cluster["kind"] == "local")
+            found, digests = _ready(oracle, is_local=config.cluster.kind == "local")
             code |= {f"{found.where}: {name}": digest for name, digest in digests.items()}
             known[id(oracle)] = found.with_cache(_cache(test, config, output))
         code |= _files(known[id(oracle)], test)
@@ -58,7 +58,7 @@ def _ready(oracle: ExternalSanitizer, *, is_local: bool) -> tuple[ExternalSaniti
 
 def _cache(test: Test, config: Config, output: Folder) -> Folder | None:
     """Releases are kept where the config says, else beside the runs, but in no bucket that was not named for it."""
-    asked = test.settings["cache"]
+    asked = test.config.sanitizer.settings["cache"]
     if asked == NO_CACHE or (test.oracle is not None and not test.oracle.is_asked):
         return None
     if asked is not None:
@@ -100,7 +100,7 @@ def assumed(tests: Sequence[Test]) -> tuple[list[Test], dict[str, ProbeResult]]:
     """What a plan can say without a call: every call takes its whole time limit, and equal rows are tested once."""
 
     def ask(test: Test) -> tuple[ProbeResult, Floats]:
-        limit = float(test.settings.get("timeout", 0.0))
+        limit = float(test.config.sanitizer.settings.get("timeout", 0.0))
         minds = test.oracle is not None and bool(test.oracle.order_matters)
         return ProbeResult(True, minds, limit, 0, 0, 0, 0), np.zeros(test.rows.used)
 

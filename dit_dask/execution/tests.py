@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from dit_dask.audit.build import Test
 from dit_dask.audit.parts import PartFile, part_name, read_part, write_part
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import Distribution, describe, merge, points
+from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence, NoisyCounts, Procedure, exact
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.noisy_counts.procedure import shown_loss

@@ -160,13 +160,13 @@ def encode_categorical(name: str, column: pd.Series[Any], path: str | None, conf
 
 def encode_sensitive(column: pd.Series[Any], config: Config) -> tuple[Secret, Codes]:
     """Fix the order of the sensitive values: as given, else sorted (as numbers where all are numbers)."""
-    described = config.schema["sensitive"]
-    name = described["name"]
+    described = config.checked_schema.sensitive
+    name = described.name
     factors, labels, _ = _labels(name, column)
     if len(labels) == 1:
         raise InputError(f"the sensitive column {name!r} is constant: there is nothing to infer")
-    if described["order"] is not None:
-        levels = [str(level) for level in described["order"]]
+    if described.order is not None:
+        levels = [str(level) for level in described.order]
         if len(set(levels)) < len(levels):
             raise InputError("schema.sensitive.order names a value twice")
         for label in labels:
@@ -177,7 +177,7 @@ def encode_sensitive(column: pd.Series[Any], config: Config) -> tuple[Secret, Co
     else:
         levels = sorted(labels)
     hierarchy = None
-    if described["hierarchy"] is not None:
-        hierarchy = read_hierarchy(name, described["hierarchy"], levels, config, "schema.sensitive.hierarchy")
+    if described.hierarchy is not None:
+        hierarchy = read_hierarchy(name, described.hierarchy, levels, config, "schema.sensitive.hierarchy")
     code = {level: position for position, level in enumerate(levels)}
     return Secret(name, tuple(levels), hierarchy), np.array([code[label] for label in labels], np.int32)[factors]

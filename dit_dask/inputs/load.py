@@ -39,7 +39,7 @@ def load_with(
     """
     rows, read, used = _load(config, None if more is None else [*more, *(others or ())], frame)
     kept = rows if others is None else replace(rows, frame=_original_cells(read.iloc[used], rows))
-    return kept, blank_missing(read.iloc[used], config.data["missing"])
+    return kept, blank_missing(read.iloc[used], config.data.missing)
 
 
 def load_columns(config: Config, named: Sequence[str]) -> pd.DataFrame:
@@ -48,7 +48,7 @@ def load_columns(config: Config, named: Sequence[str]) -> pd.DataFrame:
     check_names(list(frame.columns), [*frame.columns, *named], "data")
     if not len(frame):
         raise InputError(f"data: {source_name(config)} has no rows")
-    return blank_missing(frame.iloc[select_rows(np.arange(len(frame)), config)], config.data["missing"])
+    return blank_missing(frame.iloc[select_rows(np.arange(len(frame)), config)], config.data.missing)
 
 
 def read_table(
@@ -58,12 +58,11 @@ def read_table(
     frame, _ = read_source(source, options, columns, config, where)
     if not len(frame):
         raise InputError(f"{where}: {public_url(source)} has no rows")
-    return blank_missing(frame.rename(columns=str), config.data["missing"])
+    return blank_missing(frame.rename(columns=str), config.data.missing)
 
 
 def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None) -> tuple[Rows, pd.DataFrame, Ints]:
-    quasi = config.schema["quasi_identifiers"]
-    secret_name = config.schema["sensitive"]["name"]
+    quasi, secret_name = config.checked_schema.quasi_identifiers, config.checked_schema.sensitive.name
     columns = [*quasi, secret_name]
     wanted = None if more is None else list(dict.fromkeys([*columns, *more]))
     files: tuple[str, ...] = ()
@@ -72,21 +71,21 @@ def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None
     frame = frame.rename(columns=str)
     wanted = list(frame.columns) if wanted is None else wanted
     check_names(list(frame.columns), list(dict.fromkeys([*columns, *wanted])), "data")
-    for column in config.data["missing"] if isinstance(config.data["missing"], Mapping) else ():
+    for column in config.data.missing if isinstance(config.data.missing, Mapping) else ():
         if column not in wanted:
             raise unknown("data.missing: column", column, wanted)
     if not len(frame):
         raise InputError(f"data: {source_name(config)} has no rows")
-    incomplete = missing_cells(frame, columns, config.data["missing"])
+    incomplete = missing_cells(frame, columns, config.data.missing)
     used = select_rows(np.flatnonzero(~incomplete), config)
     attributes = []
     codes = np.empty((len(used), len(quasi)), np.int32)
     for place, (name, described) in enumerate(quasi.items()):
-        column = frame[name].iloc[used]
-        if described["kind"] == "numeric":
-            attribute, codes[:, place] = encode_numeric(name, column)
+        cells = frame[name].iloc[used]
+        if described.kind == "numeric":
+            attribute, codes[:, place] = encode_numeric(name, cells)
         else:
-            attribute, codes[:, place] = encode_categorical(name, column, described["hierarchy"], config)
+            attribute, codes[:, place] = encode_categorical(name, cells, described.hierarchy, config)
         attributes.append(attribute)
     secret, secret_codes = encode_sensitive(frame[secret_name].iloc[used], config)
     table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
@@ -136,14 +135,14 @@ def select_rows(complete: Ints, config: Config) -> Ints:
     """Choose the rows under audit among the complete ones, in file order."""
     if not len(complete):
         raise InputError(f"data: no complete row: every row of {source_name(config)} misses a used value")
-    if config.data["limit"] is not None:
-        complete = complete[: config.data["limit"]]
-    sample = config.data["sample"]
+    if config.data.limit is not None:
+        complete = complete[: config.data.limit]
+    sample = config.data.sample
     if sample is not None:
-        if sample["rows"] > len(complete):
-            raise InputError(f"data.sample.rows must be at most the {len(complete)} complete rows; got {sample['rows']}")
-        rng = seeds.stream(sample["seed"], "data.sample")
-        complete = np.sort(rng.choice(complete, sample["rows"], replace=False))
+        if sample.rows > len(complete):
+            raise InputError(f"data.sample.rows must be at most the {len(complete)} complete rows; got {sample.rows}")
+        rng = seeds.stream(sample.seed, "data.sample")
+        complete = np.sort(rng.choice(complete, sample.rows, replace=False))
     if len(complete) < 2:
         raise InputError("data: at least 2 complete rows are needed to remove one; got 1")
     return complete
@@ -151,5 +150,4 @@ def select_rows(complete: Ints, config: Config) -> Ints:
 
 def source_name(config: Config) -> str:
     """The source as messages may show it."""
-    source = config.data["source"]
-    return public_url(source if isinstance(source, str) else source["latest"])
+    return public_url(config.data.url)

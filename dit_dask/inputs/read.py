@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def read_frame(config: Config, columns: Sequence[str] | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Read the used columns of every file of the source, in order (no columns: all); also return the URLs that were read."""
-    source = config.data["source"]
+    source = config.data.source
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
     return read_files(*source_files(config), columns, "data.source")

@@ -19,16 +19,16 @@ LATEST = "data.source.latest"
 
 def check_source(config: Config) -> None:
     """Find out whether there are files to read, without reading them."""
-    if config.data["source"] != EMBEDDED:
+    if config.data.source != EMBEDDED:
         source_files(config)
 
 
 def source_files(config: Config) -> tuple[Location, Any, list[str]]:
     """Find the files of the source; of a `latest`, the newest."""
-    source, options = config.data["source"], config.data["storage_options"]
+    source, options = config.data.source, config.data.storage_options
     if isinstance(source, str):
         return _files(_input(source, config, options), source)
-    pointer = source["latest"]
+    pointer = source.latest
     if any(mark in pointer for mark in "*?["):
         location, fs, paths = _files(_input(pointer, config, options), pointer)
         return location, fs, paths[-1:]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dit_dask import seeds
-from dit_dask.config.constraints import Anything, Field, MapOf, OneOf, Record, Text
+from dit_dask.config.constraints import Field, OneOf, Record, Text
+from dit_dask.config.document import STORAGE_OPTIONS
 from dit_dask.config.registry import Kind
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 OTHER_TABLE = OneOf(
     [
         (str, Text()),
-        (dict, Record({"source": Field(Text()), "storage_options": Field(MapOf(Anything()), {})})),
+        (dict, Record({"source": Field(Text()), "storage_options": STORAGE_OPTIONS})),
     ],
     "a path, a URL, or a mapping of source and storage_options",
 )

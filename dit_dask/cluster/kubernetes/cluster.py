@@ -14,6 +14,7 @@ from uuid import uuid4
 from dit_dask.cluster import address, security
 from dit_dask.cluster.kubernetes import api as kube
 from dit_dask.cluster.kubernetes import objects as pods
+from dit_dask.config.cluster import ClusterConfig
 from dit_dask.errors import InputError, RunError
 
 if TYPE_CHECKING:
@@ -28,36 +29,36 @@ HOPELESS = ("InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "Create
 HOPELESS_SECONDS = 30
 
 
-def check(settings: Mapping[str, Any], variables: Sequence[str]) -> None:
+def check(settings: ClusterConfig, variables: Sequence[str]) -> None:
     """Everything that can be wrong without asking Kubernetes."""
     kube.check_installed()
-    chosen = settings["kubernetes"]
-    if chosen["image"] is None:
+    chosen = settings.kubernetes
+    if chosen.image is None:
         raise InputError("cluster.kubernetes.image is missing: the pods need an image that holds dit_dask")
-    if variables and chosen["secret"] is None:
+    if variables and chosen.secret is None:
         named = ", ".join(f"${{{name}}}" for name in variables)
         raise InputError(f"cluster.kubernetes.secret is missing: which Secret holds {named} for the pods?")
-    if chosen["tls_secret"] is not None:
-        security.client_security(settings["tls"])
+    if chosen.tls_secret is not None:
+        security.client_security(settings.tls)
 
 
 @contextmanager
-def start(settings: Mapping[str, Any], variables: Sequence[str] = ()) -> Iterator[Client]:
+def start(settings: ClusterConfig, variables: Sequence[str] = ()) -> Iterator[Client]:
     """Yield a client of a new cluster; whatever happens, nothing of it stays."""
     import dask
 
-    chosen = settings["kubernetes"]
-    with kube.Kube(chosen["namespace"]) as api:
-        name = f"dit-{uuid4().hex[:10]}"
-        shape = pods.ClusterTemplate(name, api.namespace, name, settings["workers"], chosen)
-        seconds = settings["timeout"] or READY_SECONDS
+    chosen = settings.kubernetes
+    with kube.Kube(chosen.namespace) as api:
+        name, workers = f"dit-{uuid4().hex[:10]}", settings.workers or 1
+        shape = pods.ClusterTemplate(name, api.namespace, name, workers, chosen)
+        seconds = settings.timeout or READY_SECONDS
         try:
             _create(api, shape, variables)
             scheduler = _ready(api, shape, seconds)
             place, dashboard = _route(api, shape, scheduler)
             with (
                 dask.config.set({"distributed.dashboard.link": dashboard}),
-                address.reach(place, settings["tls"], seconds) as client,
+                address.reach(place, settings.tls, seconds) as client,
             ):
                 yield client
         finally:
@@ -69,7 +70,7 @@ def _create(api: kube.Kube, shape: pods.ClusterTemplate, variables: Sequence[str
     made = api.create(pods.dask_cluster(shape, variables, IDLE_SECONDS))
     owner = {key: made[key] for key in ("apiVersion", "kind")} | {key: made["metadata"][key] for key in ("name", "uid")}
     policy = pods.network_policy(shape.name, shape.namespace, shape.instance, shape.settings)
-    more = [policy, pods.autoscaler(shape)] if shape.settings["adaptive"] else [policy]
+    more = [policy, pods.autoscaler(shape)] if shape.settings.adaptive else [policy]
     for manifest in more:
         manifest["metadata"]["ownerReferences"] = [owner]  # gone with the cluster, whoever removes it
         api.create(manifest)

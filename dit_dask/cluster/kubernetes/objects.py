@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dit_dask.config import cluster as cluster_spec
+from dit_dask.config.cluster import KubernetesConfig, Resources, memory_bytes
 
 Manifest = dict[str, Any]
 
@@ -44,7 +44,7 @@ class ClusterTemplate:
     namespace: str
     instance: str
     workers: int
-    settings: Mapping[str, Any]
+    settings: KubernetesConfig
 
     @property
     def labels(self) -> dict[str, str]:
@@ -54,7 +54,7 @@ class ClusterTemplate:
     @property
     def address(self) -> str:
         """Where the scheduler answers inside the cluster."""
-        scheme = "tls" if self.settings["tls_secret"] else "tcp"
+        scheme = "tls" if self.settings.tls_secret else "tcp"
         return f"{scheme}://{self.name}-scheduler.{self.namespace}.svc:{COMM}"
 
 
@@ -64,7 +64,7 @@ class ContainerTemplate:
 
     name: str
     arguments: Sequence[str]
-    resources: Mapping[str, str]
+    resources: Resources
     variables: Sequence[str] = ()
     environment: Mapping[str, str] | None = None
     volumes: Sequence[Manifest] = ()
@@ -91,14 +91,14 @@ def dask_cluster(shape: ClusterTemplate, variables: Sequence[str], idle_seconds:
 
 
 def dask_job(
-    shape: ClusterTemplate, variables: Mapping[str, Sequence[str]], arguments: Sequence[str], files: Manifest
+    shape: ClusterTemplate, worker: Sequence[str], runner: Sequence[str], arguments: Sequence[str], files: Manifest
 ) -> Manifest:
-    """A DaskJob: a Dask cluster and the runner that uses it; `files` is the volume that holds the config."""
-    runner = ContainerTemplate(
+    """A DaskJob: a Dask cluster and the runner that uses it, with the variables of both; `files` is the config's volume."""
+    container = ContainerTemplate(
         "runner",
         ["dit", *arguments],
-        shape.settings["resources"]["runner"],
-        variables["runner"],
+        shape.settings.resources.runner,
+        runner,
         volumes=[{"name": "audit", **files}],
         mounts=[{"name": "audit", "mountPath": AUDIT, "readOnly": True}],
     )
@@ -107,27 +107,29 @@ def dask_job(
         "kind": "DaskJob",
         "metadata": {"name": shape.name, "namespace": shape.namespace, "labels": shape.labels},
         "spec": {
-            "cluster": {"spec": _cluster_spec(shape, variables["worker"])},
-            "job": {"spec": {"restartPolicy": "Never", **pod_spec(shape.settings, runner)}},
+            "cluster": {"spec": _cluster_spec(shape, worker)},
+            "job": {"spec": {"restartPolicy": "Never", **pod_spec(shape.settings, container)}},
         },
     }
 
 
 def autoscaler(shape: ClusterTemplate) -> Manifest:
     """A DaskAutoscaler for the cluster of that name."""
-    limits = shape.settings["adaptive"]
+    limits = shape.settings.adaptive
+    if limits is None:
+        raise TypeError("only an adaptive cluster has an autoscaler")
     return {
         "apiVersion": DASK,
         "kind": "DaskAutoscaler",
         "metadata": {"name": shape.name, "namespace": shape.namespace, "labels": shape.labels},
-        "spec": {"cluster": shape.name, "minimum": limits["minimum"], "maximum": limits["maximum"]},
+        "spec": {"cluster": shape.name, "minimum": limits.minimum, "maximum": limits.maximum},
     }
 
 
-def network_policy(name: str, namespace: str, instance: str, settings: Mapping[str, Any]) -> Manifest:
+def network_policy(name: str, namespace: str, instance: str, settings: KubernetesConfig) -> Manifest:
     """Let an audit's Dask pods talk to each other, to names and storage outside, and to the operator; to nobody else."""
     ours = {"podSelector": {"matchLabels": labels(instance)}}
-    operator = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": settings["operator_namespace"]}}}
+    operator = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": settings.operator_namespace}}}
     dask = {"key": COMPONENT, "operator": "In", "values": ["scheduler", "worker", "job-runner"]}
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -137,7 +139,7 @@ def network_policy(name: str, namespace: str, instance: str, settings: Mapping[s
             "podSelector": {"matchLabels": labels(instance), "matchExpressions": [dask]},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"from": [ours]}, {"from": [operator], "ports": [_tcp(DASHBOARD)]}],
-            "egress": [{"to": [ours]}, DNS, {"ports": [_tcp(port) for port in settings["egress_ports"]]}],
+            "egress": [{"to": [ours]}, DNS, {"ports": [_tcp(port) for port in settings.egress_ports]}],
         },
     }
 
@@ -150,28 +152,28 @@ DNS: Manifest = {"ports": [{"protocol": "UDP", "port": 53}, _tcp(53)]}
 
 
 def _cluster_spec(shape: ClusterTemplate, variables: Sequence[str]) -> Manifest:
-    settings, resources = shape.settings, shape.settings["resources"]
-    adaptive = settings["adaptive"]
-    protocol = ["--protocol", "tls"] if settings["tls_secret"] else []
+    settings, resources = shape.settings, shape.settings.resources
+    adaptive = settings.adaptive
+    protocol = ["--protocol", "tls"] if settings.tls_secret else []
     scheduler = ContainerTemplate(
         "scheduler",
         ["dask", "scheduler", "--host", "0.0.0.0", *protocol, "--dashboard-address", f":{DASHBOARD}"],  # noqa: S104 - a pod's own address, behind a policy  # nosec B104
-        resources["scheduler"],
+        resources.scheduler,
         environment={"DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": repr(ROUTES)},
     )
-    memory = str(cluster_spec.amount(resources["worker"]["memory"]))
+    memory = str(memory_bytes(resources.worker.memory))
     worker = ContainerTemplate(
         "worker",
         ["dask", "worker", "--name", "$(DASK_WORKER_NAME)", "--nthreads", "1", "--memory-limit", memory,
          "--dashboard-address", f":{WORKER_DASHBOARD}", "--local-directory", f"{SCRATCH}/dask"],
-        resources["worker"],
+        resources.worker,
         variables,
         environment={"DASK_SCHEDULER_ADDRESS": shape.address, "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": repr(NANNY)},
     )  # fmt: skip
     return {
         "scheduler": {"spec": _serving(pod_spec(settings, scheduler), _SCHEDULER_PORTS), "service": _service(shape.name)},
         "worker": {
-            "replicas": adaptive["minimum"] if adaptive else shape.workers,
+            "replicas": adaptive.minimum if adaptive else shape.workers,
             "spec": _serving(pod_spec(settings, worker), {"http-dashboard": WORKER_DASHBOARD}),
         },
     }
@@ -203,30 +205,26 @@ def _serving(spec: Manifest, ports: Mapping[str, int]) -> Manifest:
     return spec | {"containers": [container]}
 
 
-def pod_spec(settings: Mapping[str, Any], program: ContainerTemplate, *, dask: bool = True) -> Manifest:
+def pod_spec(settings: KubernetesConfig, program: ContainerTemplate, *, dask: bool = True) -> Manifest:
     """A pod that runs one program: not as root, with nothing to write to but its scratch folder, and no API token."""
-    certified = dask and settings["tls_secret"]
-    volumes: list[Manifest] = [{"name": "scratch", "emptyDir": {"sizeLimit": settings["scratch"]}}, *program.volumes]
+    certified = dask and settings.tls_secret
+    volumes: list[Manifest] = [{"name": "scratch", "emptyDir": {"sizeLimit": settings.scratch}}, *program.volumes]
     mounts: list[Manifest] = [{"name": "scratch", "mountPath": SCRATCH}, *program.mounts]
     if certified:
-        volumes.append({"name": "tls", "secret": {"secretName": settings["tls_secret"], "defaultMode": 0o440}})
+        volumes.append({"name": "tls", "secret": {"secretName": settings.tls_secret, "defaultMode": 0o440}})
         mounts.append({"name": "tls", "mountPath": CERTIFICATES, "readOnly": True})
-    memory = program.resources["memory"]
+    memory = program.resources.memory
     container = {
         "name": program.name,
-        "image": settings["image"],
+        "image": settings.image,
         "args": list(program.arguments),
         "env": _environment(settings, program, certified=bool(certified)),
-        **(
-            {"envFrom": [{"secretRef": {"name": name}} for name in settings["env_from"]]}
-            if dask and settings["env_from"]
-            else {}
-        ),
-        "resources": {"requests": {"cpu": program.resources["cpu"], "memory": memory}, "limits": {"memory": memory}},
+        **({"envFrom": [{"secretRef": {"name": name}} for name in settings.env_from]} if dask and settings.env_from else {}),
+        "resources": {"requests": {"cpu": program.resources.cpu, "memory": memory}, "limits": {"memory": memory}},
         "securityContext": CONTAINER_SECURITY,
         "volumeMounts": mounts,
     }
-    account = settings["service_account"]
+    account = settings.service_account
     return {
         **({"serviceAccountName": account} if dask and account else {}),
         "automountServiceAccountToken": False,
@@ -238,14 +236,14 @@ def pod_spec(settings: Mapping[str, Any], program: ContainerTemplate, *, dask: b
     }
 
 
-def _placement(settings: Mapping[str, Any]) -> Manifest:
-    tolerations = [{key: value for key, value in one.items() if value is not None} for one in settings["tolerations"]]
-    pull = [{"name": name} for name in settings["image_pull_secrets"]]
-    given = {"tolerations": tolerations, "nodeSelector": dict(settings["node_selector"]), "imagePullSecrets": pull}
+def _placement(settings: KubernetesConfig) -> Manifest:
+    tolerations = [{key: value for key, value in one.items() if value is not None} for one in settings.tolerations]
+    pull = [{"name": name} for name in settings.image_pull_secrets]
+    given = {"tolerations": tolerations, "nodeSelector": dict(settings.node_selector), "imagePullSecrets": pull}
     return {key: value for key, value in given.items() if value}
 
 
-def _environment(settings: Mapping[str, Any], program: ContainerTemplate, *, certified: bool) -> list[Manifest]:
+def _environment(settings: KubernetesConfig, program: ContainerTemplate, *, certified: bool) -> list[Manifest]:
     """Plain settings by value, secrets by reference only."""
     plain = {"HOME": SCRATCH, "TMPDIR": SCRATCH, "NUMBA_CACHE_DIR": f"{SCRATCH}/numba", **(program.environment or {})}
     if certified:
@@ -255,7 +253,7 @@ def _environment(settings: Mapping[str, Any], program: ContainerTemplate, *, cer
             plain |= {f"{prefix}TLS__{role}__CERT": f"{CERTIFICATES}/tls.crt"}
             plain |= {f"{prefix}TLS__{role}__KEY": f"{CERTIFICATES}/tls.key"}
     listed: list[Manifest] = [{"name": name, "value": value} for name, value in plain.items()]
-    secret = {"name": settings["secret"]}
+    secret = {"name": settings.secret}
     return listed + [{"name": name, "valueFrom": {"secretKeyRef": {**secret, "key": name}}} for name in program.variables]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask.config.constraints import Anything, Field, Integer, MapOf, Record, Text, refuse
+from dit_dask.config.constraints import Anything, Decide, Field, Integer, MapOf, Record, Text, refuse
 from dit_dask.errors import InputError
 from dit_dask.values.hierarchy import Hierarchy, parse
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LEVEL = Record(
     {
-        "hierarchy": Field(Text(), description="file of lines leaf;parent;…;*"),
+        "hierarchy": Field(Text(), description="file of lines leaf;parent;…;*", file=True),
         "level": Field(Integer(0), 1, description="steps up from the leaves"),
     }
 )
@@ -34,6 +34,10 @@ class Semantic:
     def schema(self) -> dict[str, Any]:
         """Describe the constraint as JSON Schema."""
         return {"anyOf": [LEVEL.schema(), {"type": "object", "minProperties": 1}]}
+
+    def rewrite(self, document: Any, decide: Decide, where: str) -> Any:
+        """Only the level of a hierarchy has fields."""
+        return LEVEL.rewrite(document, decide, where) if isinstance(document, Mapping) and is_level(document) else document
 
 
 def is_level(semantic: Mapping[Any, Any]) -> bool:

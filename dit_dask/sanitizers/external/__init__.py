@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dit_dask.config.constraints import Anything, Choice, Field, Flag, Integer, ListOf, MapOf, Number, Record, Text
+from dit_dask.config.document import STORAGE_OPTIONS
 from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
 from dit_dask.sanitizers.claims import AllOf, Claim, KAnonymity, LDiversity
@@ -21,7 +22,9 @@ __all__ = ["KINDS", "ExternalSanitizer"]
 
 COMMON = {
     "columns": Field(ListOf(Text()), [], description="other columns of the data that the sanitizer also sees"),
-    "mapping": Field(Text(), None, description="file of lines column;published value;original value;… for values of your own"),
+    "mapping": Field(
+        Text(), None, description="file of lines column;published value;original value;… for values of your own", file=True
+    ),
     "claim": Field(
         Record({"k": Field(Integer(2), None), "l": Field(Integer(2), None)}),
         {},
@@ -151,7 +154,9 @@ KINDS: dict[str, Kind[ExternalSanitizer]] = {
                 ListOf(Text(), 1), description="the program and its arguments; {input}, {output} and {seed} are filled in"
             ),
             "format": Field(Choice(("csv", "parquet")), "csv"),
-            "env": Field(MapOf(Text()), {}, description="environment variables for it; it gets PATH, locale and little else"),
+            "env": Field(
+                MapOf(Text()), {}, description="environment variables for it; it gets PATH, locale and little else", secret=True
+            ),
             **HOSTED,
         },
         _command,
@@ -160,7 +165,7 @@ KINDS: dict[str, Kind[ExternalSanitizer]] = {
         {
             "full": Field(Text(), description="the release of the whole table: .csv, .csv.gz or .parquet"),
             "without": Field(Text(), description="the releases without each record; {record} is the row's position"),
-            "storage_options": Field(MapOf(Anything()), {}, description="passed to the filesystem", affects_result=False),
+            "storage_options": STORAGE_OPTIONS,
         },
         _precomputed,
     ),

@@ -1,0 +1,239 @@
+"""The keys of tests and measures, which the registered components decide, and the config as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH
+from dit_dask.config.constraints import (
+    Anything,
+    Choice,
+    Component,
+    Constraint,
+    Field,
+    Integer,
+    ListOf,
+    MapOf,
+    NameOrFile,
+    Number,
+    OneOf,
+    Record,
+    declared,
+)
+from dit_dask.config.constraints import ComponentConfig as Named
+from dit_dask.config.document import (
+    TOP,
+    Config,
+    MeasureConfig,
+    RecordSample,
+    TestConfig,
+    check_document,
+    config_folder,
+    default_name,
+)
+from dit_dask.config.sweep import expand
+from dit_dask.config.yaml import read_document
+from dit_dask.distances import DISTANCES
+from dit_dask.encoders import ENCODERS
+from dit_dask.engines import SELECTABLE
+from dit_dask.engines.noisy_counts import COUPLINGS, SCALES
+from dit_dask.errors import InputError
+from dit_dask.measures import MEASURES
+from dit_dask.sanitizers import SANITIZERS
+from dit_dask.storage.redaction import mask, mask_credentials
+
+RECORDS = Field(
+    OneOf(
+        [
+            (str, Choice(("all",))),
+            (dict, Record({"sample": Field(Integer(1)), "seed": Field(Integer(0), 0)}, RecordSample)),
+            (list, ListOf(Integer(0), 1)),
+        ],
+        "all, a mapping of sample and seed, or a list of row positions",
+    ),
+    "all",
+    description="which rows to test",
+)
+BINS = Field(
+    MapOf(OneOf([(int, Integer(1)), (list, ListOf(Anything(), 2))], "a number of bins, or a list of edges")),
+    {},
+    description="numeric attributes in intervals: so many of equal frequency, or edges",
+)
+EPSILON = Field(Number(above=0), None, sweep=True, description="of the mechanism; inf is no noise")
+NOISY: dict[str, Record] = {
+    "laplace": Record({"epsilon": EPSILON, "bins": BINS}),
+    "geometric": Record({"epsilon": EPSILON, "bins": BINS}),
+    "gaussian": Record(
+        {
+            "epsilon": EPSILON,
+            "delta_dp": Field(Number(above=0), None, sweep=True, description="the mechanism's delta, not the test's"),
+            "sigma": Field(Number(), None, sweep=True),
+            "bins": BINS,
+        }
+    ),
+}
+
+
+def _test_record(fields: Mapping[str, Field]) -> Record:
+    return Record(fields, partial(TestConfig, keys=tuple(fields)))
+
+
+def release_record() -> Record:
+    """The keys of a test that sanitises and trains; registries are read here, so that installed third parties count."""
+    return _test_record(
+        {
+            "sanitizer": Field(Component(SANITIZERS.records() | NOISY)),
+            "encoder": Field(Component(ENCODERS.records()), Named("tf"), sweep=True),
+            "adversary": Field(Component(ADVERSARIES.records(), IMPORT_PATH.parameters), Named("bernoulli-nb")),
+            "distance": Field(Component(DISTANCES.records()), Named("emd"), sweep=True),
+            "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
+            "repeats": Field(Integer(2), None, description="releases a side, for a sanitizer that draws at random"),
+            "records": RECORDS,
+        }
+    )
+
+
+def noisy_record() -> Record:
+    """The keys of a test on noisy counts, which are their own sanitizer and adversary."""
+    return _test_record(
+        {
+            "sanitizer": Field(Component(NOISY)),
+            "distance": Field(Component(dict.fromkeys(SCALES, Record())), Named("emd"), sweep=True),
+            "method": Field(
+                Choice(("exact", "simulate")), None, sweep=True, description="exact is for laplace, and its default"
+            ),
+            "samples": Field(Integer(2), 25_000, sweep=True, description="a side, where simulated"),
+            "coupling": Field(Choice(COUPLINGS), "independent", sweep=True, description="common: the same noise on both sides"),
+            "engine": Field(Choice(("auto",)), "auto", description="follows from the method"),
+            "records": RECORDS,
+        }
+    )
+
+
+class TestDocument:
+    """A test as a config writes it: its sanitizer decides which keys it has."""
+
+    __test__ = False
+
+    def record(self, document: Any) -> Record:
+        """The keys that this test may have."""
+        sanitizer = document.get("sanitizer") if isinstance(document, Mapping) else None
+        name = sanitizer.get("name") if isinstance(sanitizer, Mapping) else sanitizer
+        return noisy_record() if isinstance(name, str) and name in NOISY else release_record()
+
+    def check(self, value: Any, where: str) -> TestConfig:
+        """Check one point of a sweep."""
+        if not isinstance(value, Mapping):
+            raise InputError(f"{where} must be a mapping with a sanitizer")
+        checked: TestConfig = self.record(value).check(value, where)
+        return replace(checked, where=where)
+
+    def schema(self) -> dict[str, Any]:
+        """Describe both kinds of tests as JSON Schema."""
+        return {"anyOf": [release_record().schema(), noisy_record().schema()]}
+
+    def rewrite(self, document: Any, decide: Any, where: str) -> Any:
+        """Rewrite by the keys that this test has."""
+        return self.record(document).rewrite(document, decide, where)
+
+
+def measure_component() -> Component:
+    """A measure as a config writes it."""
+    return Component(MEASURES.records())
+
+
+def config_record() -> Record:
+    """The whole config, with the keys of all registered components."""
+    measures = Field(ListOf(measure_component()), [], description=TOP["measures"].description)
+    return Record(dict(TOP) | {"tests": Field(ListOf(TestDocument()), []), "measures": measures})
+
+
+def json_schema() -> dict[str, Any]:
+    """The whole config as JSON Schema, for editors."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "dit_dask config, version 1"}
+    something = [{"required": [key], "properties": {key: {"minItems": 1}}} for key in ("tests", "measures")]
+    return head | config_record().schema() | {"anyOf": something}
+
+
+def read_config(path: str, overrides: Sequence[str] = ()) -> Config:
+    """Read a config file: the one edge where it becomes typed values."""
+    return check_config(read_document(path, overrides), config_folder(path), default_name(path))
+
+
+def check_config(document: Mapping[str, Any], folder: str, name: str = "audit") -> Config:
+    """Check a whole config document, every point of every sweep included; needs no data."""
+    config = check_document(document, folder, name)
+    tests = tuple(_test_points(document.get("tests", [])))
+    measures = tuple(_measure_points(document.get("measures", [])))
+    if not tests and not measures:
+        raise InputError("tests: at least one test or one measure is needed; got none")
+    if config.gates and not tests:
+        raise InputError("gates: they judge tests, and this config has none")
+    return replace(config, tests=tests, measures=measures)
+
+
+def _test_points(tests: Sequence[Any]) -> Iterator[TestConfig]:
+    constraint = TestDocument()
+    for index, document in enumerate(tests):
+        where = f"tests[{index}]"
+        if not isinstance(document, Mapping):
+            raise InputError(f"{where} must be a mapping with a sanitizer")
+        for point in expand(document, constraint.record(document), where):
+            yield constraint.check(point, where)
+
+
+def _measure_points(measures: Sequence[Any]) -> Iterator[MeasureConfig]:
+    component = measure_component()
+    for index, document in enumerate(measures):
+        where = f"measures[{index}]"
+        record = component.record(document, where)
+        written = document if isinstance(document, Mapping) else {"name": document}
+        for point in expand(written, record, where):
+            yield MeasureConfig(where, component.check(point, where))
+
+
+def redact(constraint: Constraint, document: Any) -> Any:
+    """Copy a document for people and files: fields that may hold secrets are masked, and so is what looks like a credential."""
+    masked = constraint.rewrite(document, lambda entry, value, _: mask(value) if entry.secret else value, "")
+    return mask_credentials(masked)
+
+
+def redact_test(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a test without secrets."""
+    shown: dict[str, Any] = redact(TestDocument(), parameters)
+    return shown
+
+
+def redact_measure(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a measure without secrets."""
+    shown: dict[str, Any] = redact(measure_component(), parameters)
+    return shown
+
+
+def redact_sanitizer(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a sanitizer without secrets."""
+    shown: dict[str, Any] = redact(Component(SANITIZERS.records() | NOISY), parameters)
+    return shown
+
+
+def secret_values(document: Any) -> list[tuple[str, Any]]:
+    """Place and value of every field of a config document that may hold secrets."""
+    return declared(config_record(), document, lambda entry: entry.secret)
+
+
+def named_files(document: Any) -> list[tuple[str, str]]:
+    """Place and path of every file that a config document names, swept ones included."""
+    found: list[tuple[str, str]] = []
+
+    def collect(entry: Field, value: Any, where: str) -> Any:
+        names = entry.constraint.names if isinstance(entry.constraint, NameOrFile) else ()
+        paths = value if isinstance(value, list) else [value]
+        if entry.file:
+            found.extend((where, path) for path in paths if isinstance(path, str) and path not in names)
+        return value
+
+    config_record().rewrite(document, collect, "")
+    return found

@@ -1,0 +1,101 @@
+"""Names and digests: the id of a test or a measure, and what makes two runs the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dit_dask.config.constraints import result_document
+from dit_dask.config.document import DATA, Config
+from dit_dask.values.table import Rows
+
+LONGEST_ID, LONGEST_PART = 80, 40
+DEFAULT_LABELS = {
+    "encoder": "tf",
+    "adversary": "bernoulli-nb",
+    "distance": "emd",
+    "engine": "auto",
+    "records": "all",
+    "method": "exact",
+    "samples": "samples25000",
+    "coupling": "independent",
+    "repeats": "",
+}
+
+
+def test_id(parameters: Mapping[str, Any]) -> str:
+    """Name a test by its sanitizer and by whatever differs from the defaults."""
+    parts = [_label(parameters["sanitizer"])]
+    for key, default in DEFAULT_LABELS.items():
+        value = parameters.get(key)
+        label = f"{key}{value}" if isinstance(value, int) else _label(value)
+        parts += [label] if value is not None and label != default else []
+    identity = ".".join(parts)
+    return identity if len(identity) <= LONGEST_ID else hashed_id(identity, parameters)
+
+
+def hashed_id(identity: str, parameters: Mapping[str, Any]) -> str:
+    """Shorten an id, or tell it from an equal one, by a hash of all parameters."""
+    return f"{identity[: LONGEST_ID - 9]}-{short_hash(parameters)}"
+
+
+def measure_id(parameters: Mapping[str, Any], sanitizer: Mapping[str, Any] | None, *, original: bool) -> str:
+    """Name a measure by its parameters, and by what publishes the release it is taken of."""
+    release = _label(sanitizer) if sanitizer is not None else "original"
+    return f"{_label(parameters)}.{release}" if sanitizer is not None or original else _label(parameters)
+
+
+def _label(value: Any) -> str:
+    """Render a parameter with the characters a folder name may have; what would be lost goes into a hash."""
+    if isinstance(value, Mapping):
+        shown = [value["name"].rsplit(".", 1)[-1]] if "name" in value else []
+        for key, item in value.items():
+            if key != "name" and item not in ({}, [], "strict", "csv"):
+                shown.append(_part(key, item))
+        text = "-".join(shown)
+    else:
+        text = value if isinstance(value, str) else f"rows-{short_hash(value)}"
+    slug = re.sub(r"[^a-z0-9._-]+", "-", text.lower())
+    if len(slug) > LONGEST_PART or slug != text:
+        return f"{slug[: LONGEST_PART - 9]}-{short_hash(value)}"
+    return slug
+
+
+def _part(key: str, item: Any) -> str:
+    if isinstance(item, str):
+        module, _, name = item.rpartition(":")  # an import path is known by its end
+        return f"{module.rsplit('.', 1)[-1]}.{name}" if module else item
+    if isinstance(item, float):
+        return f"{key}{item:g}"
+    return f"{key}{item}" if isinstance(item, int) else f"{key}-{short_hash(item)}"
+
+
+def short_hash(value: Any) -> str:
+    """Eight hexadecimal digits of a document."""
+    return _digest(value)[:8]
+
+
+def _digest(document: Any) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def run_digest(
+    config: Config, rows: Rows, tests: Sequence[Mapping[str, Any]], files: Mapping[str, str], measures: str | None = None
+) -> str:
+    """Identify a run by its data and by everything in the config that can change a result; measures count if there are any."""
+    document = {
+        "name": config.name,
+        "data": result_document(DATA, asdict(config.data)),
+        "schema": asdict(config.checked_schema),
+        "tests": tests,
+        "seed": config.seed,
+        "input": rows.digest(),
+        "files": files,
+    }
+    if measures is not None:
+        document["measures"] = measures
+    return _digest(document)[:12]

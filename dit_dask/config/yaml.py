@@ -1,0 +1,100 @@
+"""YAML documents: safe loading, no key twice, bounded size, and single keys overridden from the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dit_dask.errors import InputError
+
+MOST_VALUES = 100_000
+
+
+def read_document(path: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Load a config file and apply `dotted.key=value` overrides."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InputError(f"config {path}: {reason}") from error
+    document = parse_yaml(text, f"config {path}")
+    if not isinstance(document, dict):
+        raise InputError(f"config {path}: expected a mapping with version, data, schema and tests at the top")
+    _count_values(document, {}, path)
+    for override in overrides:
+        _override(document, override)
+    return document
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Parse one YAML document safely."""
+    try:
+        return _strict_loader()(text).get_single_data()
+    except Exception as error:  # PyYAML lets errors of any type out, such as that of a date with 13 months
+        reason = re.sub(r"\s+", " ", str(error)).strip()
+        raise InputError(f"{where}: not valid YAML: {reason}") from error
+
+
+def _strict_loader() -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Safe loading that refuses a key written twice."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            """Refuse duplicate keys."""
+            seen: set[Any] = set()
+            for key_node, _ in node.value:
+                if key_node.tag == "tag:yaml.org,2002:merge":
+                    continue
+                key = self.construct_object(key_node, deep=True)
+                if isinstance(key, str) and key in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key!r} is written twice", key_node.start_mark
+                    )
+                if isinstance(key, str):
+                    seen.add(key)
+            return super().construct_mapping(node, deep)
+
+    # YAML 1.1 reads 1e-3 as text; people mean the number
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789"))
+    return Loader
+
+
+def _count_values(value: Any, known: dict[int, int], path: str) -> int:
+    """Count the values that aliases stand for, so that a small file cannot grow without bound, or contain itself."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = MOST_VALUES + 1  # a value that is met again while it is being counted contains itself
+        items = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_count_values(item, known, path) for item in items)
+    if known[id(value)] > MOST_VALUES:
+        raise InputError(f"config {path}: more than {MOST_VALUES:,} values, aliases written out")
+    return known[id(value)]
+
+
+def _override(document: dict[str, Any], override: str) -> None:
+    """Set one key: names are separated by dots, list positions are numbers."""
+    path, equals, text = override.partition("=")
+    if not equals or not path:
+        raise InputError(f"--set must be dotted.key=value; got {override!r}")
+    value = parse_yaml(text, f"--set {path}")
+    keys = re.sub(r"\[(\d+)\]", r".\1", path).split(".")
+    target: Any = document
+    for depth, key in enumerate(keys):
+        last = depth == len(keys) - 1
+        if isinstance(target, list):
+            if not key.isdecimal() or int(key) >= len(target):
+                raise InputError(f"--set {path}: {key!r} is not a position in a list of {len(target)}")
+            if last:
+                target[int(key)] = value
+            target = target[int(key)]
+        elif isinstance(target, dict):
+            if last:
+                target[key] = value
+            target = target.setdefault(key, {})
+        else:
+            raise InputError(f"--set {path}: {'.'.join(keys[:depth])} is a single value, it has no {key!r}")
