@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dit_dask.audit.build import json_schema
+from dit_dask.audit.grammar import json_schema
 
 TARGET = Path(__file__).parents[1] / "dit_dask" / "config.schema.json"
 

@@ -12,20 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask import seeds
-from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH
-from dit_dask.audit.grammar import NOISY
-from dit_dask.audit.identity import hashed_id, short_hash, test_id
+from dit_dask.audit.identity import hashed_id, test_id
+from dit_dask.audit.procedures import PROCEDURES
 from dit_dask.audit.test import Test
 from dit_dask.config.constraints import ComponentConfig
 from dit_dask.config.document import Config, RecordSample, TestConfig
-from dit_dask.config.registry import Context, Kind
-from dit_dask.distances import DISTANCES
-from dit_dask.encoders import ENCODERS
-from dit_dask.engines import NoisyCounts, Procedure, choose, repeated
-from dit_dask.engines.noisy_counts import SCALES, Sampling, binned, check_samples, protection
+from dit_dask.config.registry import Context
+from dit_dask.engines import choose
+from dit_dask.engines.noisy_counts import binned
 from dit_dask.errors import InputError
-from dit_dask.sanitizers import SANITIZERS, Sanitizer, is_randomised
-from dit_dask.sanitizers.external import ExternalSanitizer
+from dit_dask.sanitizers import SANITIZERS
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
@@ -56,7 +52,7 @@ class _Builder:
     def __init__(self, config: Config, rows: Rows, read: ReadText) -> None:
         self._config, self._rows, self._read = config, rows, read
         self._binned: dict[str, Rows] = {"{}": rows}
-        self._sanitizers: dict[str, Sanitizer] = {}
+        self._sanitizers: dict[str, Any] = {}
         self._row_by_row: Rows | None = None
 
     def build(self, point: TestConfig, identity: str) -> Test:
@@ -64,8 +60,8 @@ class _Builder:
         rows, where = self._rows, point.where
         folder = self._config.folder
         context = Context(rows.table.schema, rows.used, self._config.seed, identity, where, self._read, folder, rows.frame)
-        is_noisy = point.sanitizer.name in NOISY
-        procedure = _noisy_procedure(point, context) if is_noisy else self._release_procedure(point, context)
+        kind = PROCEDURES[SANITIZERS[point.sanitizer.name].procedure]
+        procedure = kind.build(point, context, self._sanitizer(point.sanitizer, context))
         engine, reason = choose(point.engine, procedure, where)
         audited = _audited_rows(point.records, rows.used, where)
         test = Test(identity, point, point.identity(), procedure, engine, reason, self._bin(point), audited)
@@ -86,55 +82,18 @@ class _Builder:
             self._row_by_row = self._rows.row_by_row()
         return self._row_by_row
 
-    def _sanitizer(self, component: ComponentConfig, context: Context) -> Sanitizer:
+    def _sanitizer(self, component: ComponentConfig, context: Context) -> Any:
         key = json.dumps(component.keys, sort_keys=True, default=str)
         if key not in self._sanitizers:
             self._sanitizers[key] = SANITIZERS[component.name].build(component.keys, context)
         return self._sanitizers[key]
 
-    def _release_procedure(self, point: TestConfig, context: Context) -> Procedure:
-        if point.encoder is None or point.adversary is None:
-            raise TypeError("the grammar of these tests has an encoder and an adversary")
-        sanitizer, repeats = self._sanitizer(point.sanitizer, context), point.repeats or 1
-        if repeats > 1:
-            if isinstance(sanitizer, ExternalSanitizer) and not sanitizer.is_asked:
-                raise InputError(f"{context.where}.repeats: releases that are there already cannot be drawn again")
-            repeated.check_distance(point.distance.name, context.where)
-        elif is_randomised(sanitizer):
-            raise InputError(f"{context.where}.repeats is missing: {point.sanitizer.name} draws at random, so say how often")
-        adversary: Kind[Any] = ADVERSARIES.get(point.adversary.name, IMPORT_PATH)
-        return Procedure(
-            sanitizer,
-            ENCODERS[point.encoder.name].build(point.encoder.keys, context),
-            adversary.build(point.adversary.keys, context),
-            DISTANCES[point.distance.name].build(point.distance.keys, context),
-            context.seed,
-            short_hash(point.sanitizer.identity()),
-            repeats,
-        )
-
 
 def external_columns(config: Config) -> list[str] | None:
     """The columns that external sanitizers see beside those of the schema; None where no test has one."""
-    components = [point.sanitizer for point in config.tests if point.sanitizer.name not in NOISY]
+    components = [point.sanitizer for point in config.tests]
     seen = [component.parameters["columns"] for component in components if SANITIZERS[component.name].sees_rows]
     return list(dict.fromkeys(itertools.chain(*seen))) if seen else None
-
-
-def _noisy_procedure(point: TestConfig, context: Context) -> NoisyCounts:
-    name, parameters = point.sanitizer.name, point.sanitizer.parameters
-    if point.samples is None or point.coupling is None:
-        raise TypeError("the grammar of these tests has samples and a coupling")
-    claimed = {key: parameters[key] for key in ("epsilon", "delta_dp", "sigma") if key in parameters}
-    noise = protection(name, f"{context.where}.sanitizer", **claimed)
-    is_laplace = name == "laplace"
-    method = point.method or ("exact" if is_laplace else "simulate")
-    if method == "exact" and not is_laplace:
-        raise InputError(f"{context.where}.method: only laplace has an exact value; {name} takes simulate")
-    if method == "simulate":
-        check_samples(point.samples, len(context.schema.sensitive.levels), context.where)
-    sampling = Sampling(noise.mechanism, context.seed, point.samples, point.coupling)
-    return NoisyCounts(noise, method, sampling, SCALES[point.distance.name])
 
 
 def _audited_rows(records: str | RecordSample | Sequence[int], used: int, where: str) -> Ints:

@@ -1,116 +1,20 @@
-"""The keys of tests and measures, which the registered components decide, and the config as a whole."""
+"""The config as a whole: the keys of its tests and measures, which the registered components decide."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH
-from dit_dask.config.constraints import (
-    Anything,
-    Choice,
-    Component,
-    Constraint,
-    Field,
-    Integer,
-    ListOf,
-    MapOf,
-    NameOrFile,
-    Number,
-    OneOf,
-    Record,
-    declared,
-)
-from dit_dask.config.constraints import ComponentConfig as Named
-from dit_dask.config.document import (
-    TOP,
-    Config,
-    MeasureConfig,
-    RecordSample,
-    TestConfig,
-    check_document,
-    config_folder,
-    default_name,
-)
+from dit_dask.audit.procedures import DEFAULT, PROCEDURES
+from dit_dask.config.constraints import Component, Constraint, Field, ListOf, NameOrFile, Record, declared
+from dit_dask.config.document import TOP, Config, MeasureConfig, TestConfig, check_document, config_folder, default_name
 from dit_dask.config.sweep import expand
 from dit_dask.config.yaml import read_document
-from dit_dask.distances import DISTANCES
-from dit_dask.encoders import ENCODERS
-from dit_dask.engines import SELECTABLE
-from dit_dask.engines.noisy_counts import COUPLINGS, SCALES
 from dit_dask.errors import InputError
 from dit_dask.measures import MEASURES
 from dit_dask.sanitizers import SANITIZERS
 from dit_dask.storage.redaction import mask, mask_credentials
-
-RECORDS = Field(
-    OneOf(
-        [
-            (str, Choice(("all",))),
-            (dict, Record({"sample": Field(Integer(1)), "seed": Field(Integer(0), 0)}, RecordSample)),
-            (list, ListOf(Integer(0), 1)),
-        ],
-        "all, a mapping of sample and seed, or a list of row positions",
-    ),
-    "all",
-    description="which rows to test",
-)
-BINS = Field(
-    MapOf(OneOf([(int, Integer(1)), (list, ListOf(Anything(), 2))], "a number of bins, or a list of edges")),
-    {},
-    description="numeric attributes in intervals: so many of equal frequency, or edges",
-)
-EPSILON = Field(Number(above=0), None, sweep=True, description="of the mechanism; inf is no noise")
-NOISY: dict[str, Record] = {
-    "laplace": Record({"epsilon": EPSILON, "bins": BINS}),
-    "geometric": Record({"epsilon": EPSILON, "bins": BINS}),
-    "gaussian": Record(
-        {
-            "epsilon": EPSILON,
-            "delta_dp": Field(Number(above=0), None, sweep=True, description="the mechanism's delta, not the test's"),
-            "sigma": Field(Number(), None, sweep=True),
-            "bins": BINS,
-        }
-    ),
-}
-
-
-def _test_record(fields: Mapping[str, Field]) -> Record:
-    return Record(fields, partial(TestConfig, keys=tuple(fields)))
-
-
-def release_record() -> Record:
-    """The keys of a test that sanitises and trains; registries are read here, so that installed third parties count."""
-    return _test_record(
-        {
-            "sanitizer": Field(Component(SANITIZERS.records() | NOISY)),
-            "encoder": Field(Component(ENCODERS.records()), Named("tf"), sweep=True),
-            "adversary": Field(Component(ADVERSARIES.records(), IMPORT_PATH.parameters), Named("bernoulli-nb")),
-            "distance": Field(Component(DISTANCES.records()), Named("emd"), sweep=True),
-            "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
-            "repeats": Field(Integer(2), None, description="releases a side, for a sanitizer that draws at random"),
-            "records": RECORDS,
-        }
-    )
-
-
-def noisy_record() -> Record:
-    """The keys of a test on noisy counts, which are their own sanitizer and adversary."""
-    return _test_record(
-        {
-            "sanitizer": Field(Component(NOISY)),
-            "distance": Field(Component(dict.fromkeys(SCALES, Record())), Named("emd"), sweep=True),
-            "method": Field(
-                Choice(("exact", "simulate")), None, sweep=True, description="exact is for laplace, and its default"
-            ),
-            "samples": Field(Integer(2), 25_000, sweep=True, description="a side, where simulated"),
-            "coupling": Field(Choice(COUPLINGS), "independent", sweep=True, description="common: the same noise on both sides"),
-            "engine": Field(Choice(("auto",)), "auto", description="follows from the method"),
-            "records": RECORDS,
-        }
-    )
 
 
 class TestDocument:
@@ -122,7 +26,8 @@ class TestDocument:
         """The keys that this test may have."""
         sanitizer = document.get("sanitizer") if isinstance(document, Mapping) else None
         name = sanitizer.get("name") if isinstance(sanitizer, Mapping) else sanitizer
-        return noisy_record() if isinstance(name, str) and name in NOISY else release_record()
+        procedure = SANITIZERS[name].procedure if isinstance(name, str) and name in SANITIZERS else DEFAULT
+        return PROCEDURES[procedure].record()
 
     def check(self, value: Any, where: str) -> TestConfig:
         """Check one point of a sweep."""
@@ -132,8 +37,8 @@ class TestDocument:
         return replace(checked, where=where)
 
     def schema(self) -> dict[str, Any]:
-        """Describe both kinds of tests as JSON Schema."""
-        return {"anyOf": [release_record().schema(), noisy_record().schema()]}
+        """Describe all kinds of tests as JSON Schema."""
+        return {"anyOf": [kind.record().schema() for kind in PROCEDURES.values()]}
 
     def rewrite(self, document: Any, decide: Any, where: str) -> Any:
         """Rewrite by the keys that this test has."""
@@ -215,7 +120,7 @@ def redact_measure(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def redact_sanitizer(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of a sanitizer without secrets."""
-    shown: dict[str, Any] = redact(Component(SANITIZERS.records() | NOISY), parameters)
+    shown: dict[str, Any] = redact(Component(SANITIZERS.records()), parameters)
     return shown
 
 

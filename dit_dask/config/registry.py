@@ -35,11 +35,15 @@ class Context:
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """One registered thing; `sees_rows` is for a sanitizer that takes the rows' own cells instead of codes."""
+    """One registered thing.
+
+    For sanitizers: `sees_rows` where it takes the rows' own cells instead of codes; `procedure` is how it is audited.
+    """
 
     parameters: Record
     build: Callable[[Mapping[str, Any], Context], T]
     sees_rows: bool = False
+    procedure: str = "release"
 
 
 class Registry(Mapping[str, Kind[T]]):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,11 @@ from numpy.typing import NDArray
 
 class Mechanism(Protocol):
     """Additive noise that does not look at the counts."""
+
+    @property
+    def has_closed_form(self) -> bool:
+        """Whether kernels.laplace has the exact distances of this noise."""
+        ...
 
     @property
     def key(self) -> str:
@@ -30,6 +35,7 @@ class Laplace:
     """Density ½ε e^(−ε|x|): ε-differentially private; ε = inf adds nothing."""
 
     epsilon: float
+    has_closed_form: ClassVar[bool] = True
 
     @property
     def key(self) -> str:
@@ -49,6 +55,7 @@ class Geometric:
     """P(k) ∝ e^(−ε|k|) on the integers: ε-differentially private; ε = inf adds nothing."""
 
     epsilon: float
+    has_closed_form: ClassVar[bool] = False
 
     @property
     def key(self) -> str:
@@ -67,6 +74,7 @@ class Gaussian:
     """Normal noise of standard deviation sigma; sigma = 0 adds nothing."""
 
     sigma: float
+    has_closed_form: ClassVar[bool] = False
 
     @property
     def key(self) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dit_dask.config.registry import Registry
-from dit_dask.sanitizers import external as oracles
-from dit_dask.sanitizers import mondrian, raw, synthesizer
+from dit_dask.sanitizers import external, mondrian, noise, raw, synthesizer
 from dit_dask.sanitizers.claims import Claim
+from dit_dask.sanitizers.noise import Protection
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
@@ -45,13 +45,14 @@ def is_randomised(sanitizer: Sanitizer) -> bool:
     return bool(getattr(sanitizer, "randomised", False))
 
 
-SANITIZERS: Registry[Sanitizer] = Registry(
+SANITIZERS: Registry[Sanitizer | Protection] = Registry(
     "dit_dask.sanitizers",
     {
         "mondrian": mondrian.KIND,
         "raw": raw.KIND,
         "marginals": synthesizer.KIND,
         "resample": synthesizer.RESAMPLE,
-        **oracles.KINDS,
+        **noise.KINDS,
+        **external.KINDS,
     },
 )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from dit_dask.engines.noisy_counts.bins import binned
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss, privacy_loss, released_beliefs
-from dit_dask.engines.noisy_counts.parameters import MECHANISMS, Protection, protection
 from dit_dask.engines.noisy_counts.patterns import Counted, Patterns, count
 from dit_dask.engines.noisy_counts.simulation import COUPLINGS, Sampling, Simulated, check_samples, delta_interval, simulate
 from dit_dask.kernels import laplace
@@ -20,12 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COUPLINGS",
-    "MECHANISMS",
     "SCALES",
     "Counted",
     "Patterns",
     "PrivacyLoss",
-    "Protection",
     "Sampling",
     "Simulated",
     "binned",
@@ -34,7 +31,6 @@ __all__ = [
     "delta_interval",
     "exact",
     "privacy_loss",
-    "protection",
     "released_beliefs",
     "simulate",
 ]

@@ -10,10 +10,10 @@ import numpy as np
 
 from dit_dask.engines.brute_force import Influence
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss, privacy_loss, released_beliefs
-from dit_dask.engines.noisy_counts.parameters import Protection
 from dit_dask.engines.noisy_counts.patterns import count
 from dit_dask.engines.noisy_counts.simulation import Sampling, simulate
 from dit_dask.kernels import laplace
+from dit_dask.sanitizers.noise import Protection
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:

@@ -1,0 +1,121 @@
+"""The kinds of procedures that a test may run: which keys such a test has, and how it is built from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH
+from dit_dask.audit.identity import short_hash
+from dit_dask.config.constraints import Choice, Component, ComponentConfig, Field, Integer, ListOf, OneOf, Record
+from dit_dask.config.document import RecordSample, TestConfig
+from dit_dask.config.registry import Context, Kind
+from dit_dask.distances import DISTANCES
+from dit_dask.encoders import ENCODERS
+from dit_dask.engines import SELECTABLE, NoisyCounts, Procedure, repeated
+from dit_dask.engines.noisy_counts import COUPLINGS, SCALES, Sampling, check_samples
+from dit_dask.errors import InputError
+from dit_dask.sanitizers import SANITIZERS, is_randomised, noise
+
+DEFAULT = "release"
+RECORDS = Field(
+    OneOf(
+        [
+            (str, Choice(("all",))),
+            (dict, Record({"sample": Field(Integer(1)), "seed": Field(Integer(0), 0)}, RecordSample)),
+            (list, ListOf(Integer(0), 1)),
+        ],
+        "all, a mapping of sample and seed, or a list of row positions",
+    ),
+    "all",
+    description="which rows to test",
+)
+
+
+def _test_record(fields: Mapping[str, Field]) -> Record:
+    return Record(fields, partial(TestConfig, keys=tuple(fields)))
+
+
+def release_record() -> Record:
+    """The keys of a test that sanitises and trains; registries are read here, so that installed third parties count."""
+    return _test_record(
+        {
+            "sanitizer": Field(Component(SANITIZERS.records())),
+            "encoder": Field(Component(ENCODERS.records()), ComponentConfig("tf"), sweep=True),
+            "adversary": Field(Component(ADVERSARIES.records(), IMPORT_PATH.parameters), ComponentConfig("bernoulli-nb")),
+            "distance": Field(Component(DISTANCES.records()), ComponentConfig("emd"), sweep=True),
+            "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
+            "repeats": Field(Integer(2), None, description="releases a side, for a sanitizer that draws at random"),
+            "records": RECORDS,
+        }
+    )
+
+
+def build_release(point: TestConfig, context: Context, sanitizer: Any) -> Procedure:
+    """Build the procedure of a sanitizer that publishes a table."""
+    if point.encoder is None or point.adversary is None:
+        raise TypeError("a test of this kind has an encoder and an adversary")
+    repeats = point.repeats or 1
+    if repeats > 1:
+        if not getattr(sanitizer, "is_asked", True):
+            raise InputError(f"{context.where}.repeats: releases that are there already cannot be drawn again")
+        repeated.check_distance(point.distance.name, context.where)
+    elif is_randomised(sanitizer):
+        raise InputError(f"{context.where}.repeats is missing: {point.sanitizer.name} draws at random, so say how often")
+    adversary: Kind[Any] = ADVERSARIES.get(point.adversary.name, IMPORT_PATH)
+    return Procedure(
+        sanitizer,
+        ENCODERS[point.encoder.name].build(point.encoder.keys, context),
+        adversary.build(point.adversary.keys, context),
+        DISTANCES[point.distance.name].build(point.distance.keys, context),
+        context.seed,
+        short_hash(point.sanitizer.identity()),
+        repeats,
+    )
+
+
+def noisy_record() -> Record:
+    """The keys of a test on noisy counts, which are their own sanitizer and adversary."""
+    method = Field(Choice(("exact", "simulate")), None, sweep=True, description="exact is for laplace, and its default")
+    coupling = Field(Choice(COUPLINGS), "independent", sweep=True, description="common: the same noise on both sides")
+    return _test_record(
+        {
+            "sanitizer": Field(Component(noise.PARAMETERS)),
+            "distance": Field(Component(dict.fromkeys(SCALES, Record())), ComponentConfig("emd"), sweep=True),
+            "method": method,
+            "samples": Field(Integer(2), 25_000, sweep=True, description="a side, where simulated"),
+            "coupling": coupling,
+            "engine": Field(Choice(("auto",)), "auto", description="follows from the method"),
+            "records": RECORDS,
+        }
+    )
+
+
+def build_noisy(point: TestConfig, context: Context, protection: noise.Protection) -> NoisyCounts:
+    """Build the procedure of counts with noise."""
+    if point.samples is None or point.coupling is None:
+        raise TypeError("a test of this kind has samples and a coupling")
+    has_value = protection.mechanism.has_closed_form
+    method = point.method or ("exact" if has_value else "simulate")
+    if method == "exact" and not has_value:
+        raise InputError(f"{context.where}.method: only laplace has an exact value; {point.sanitizer.name} takes simulate")
+    if method == "simulate":
+        check_samples(point.samples, len(context.schema.sensitive.levels), context.where)
+    sampling = Sampling(protection.mechanism, context.seed, point.samples, point.coupling)
+    return NoisyCounts(protection, method, sampling, SCALES[point.distance.name])
+
+
+@dataclass(frozen=True)
+class ProcedureKind:
+    """The keys of a test, and how its procedure is built from them and its sanitizer."""
+
+    record: Callable[[], Record]
+    build: Callable[[TestConfig, Context, Any], Any]
+
+
+PROCEDURES = {
+    DEFAULT: ProcedureKind(release_record, build_release),
+    noise.PROCEDURE: ProcedureKind(noisy_record, build_noisy),
+}
