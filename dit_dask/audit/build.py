@@ -257,7 +257,7 @@ def _procedure(point: Mapping[str, Any], context: Context, sanitizers: dict[str,
         sanitizers[asked] = SANITIZERS[point["sanitizer"]["name"]].build(point["sanitizer"], context)
     sanitizer, repeats = sanitizers[asked], point["repeats"] or 1
     if repeats > 1:
-        if isinstance(sanitizer, ExternalSanitizer) and not sanitizer.is_asked:
+        if isinstance(sanitizer, ExternalSanitizer) and not sanitizer.is_callable:
             raise InputError(f"{context.where}.repeats: releases that are there already cannot be drawn again")
         repeated.check_distance(point["distance"]["name"], context.where)
     elif is_randomised(sanitizer):
