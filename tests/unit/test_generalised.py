@@ -153,7 +153,7 @@ def test_memory_does_not_grow_with_the_number_of_values(monkeypatch: pytest.Monk
     reader = Reader(AGES)
     for number in range(1000):
         assert reader(f"[20, 3{number}]").covers.any()
-    assert len(reader._known) <= 256
+    assert len(reader._cache) <= 256
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "foreign-releases.md"

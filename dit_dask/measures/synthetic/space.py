@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.kernels import nearest
-from dit_dask.measures.synthetic.buckets import bucketed
+from dit_dask.measures.synthetic.buckets import put_in_buckets
 from dit_dask.measures.synthetic.columns import Column
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class Neighbours:
         return np.divide(self.first, self.second, out=np.ones_like(self.first), where=self.second > 0)
 
 
-def joined(parts: Sequence[Neighbours]) -> Neighbours:
-    """Put blocks of queries together again."""
+def join_blocks(parts: Sequence[Neighbours]) -> Neighbours:
+    """Concatenate blocks of queries."""
     return Neighbours(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "place")))
 
 
@@ -84,7 +84,7 @@ class Index:
 
     def nearest(self, queries: Floats) -> Neighbours:
         """Find the nearest two records of every query, exactly as comparing with all of them would."""
-        distinct, index, _ = unique_rows(queries)
+        distinct, inverse, _ = unique_rows(queries)
         first, second = np.full(len(distinct), np.inf), np.full(len(distinct), np.inf)
         place = np.full(len(distinct), -1)
         for tree in self.trees:
@@ -92,7 +92,7 @@ class Index:
             metric = (self.metric.kinds, self.metric.scales)
             nearest.search(distinct, tree.rows, tree.copies, *metric, tree.nodes, tree.bounds, tree.masks, first, second, found)
             place = np.where(found >= 0, tree.number[found], place)
-        return Neighbours(self.metric.finish(first)[index], self.metric.finish(second)[index], place[index])
+        return Neighbours(self.metric.finish(first)[inverse], self.metric.finish(second)[inverse], place[inverse])
 
 
 def encode(columns: Sequence[Column], distance: str, bins: int) -> tuple[Metric, list[Floats]]:
@@ -101,7 +101,7 @@ def encode(columns: Sequence[Column], distance: str, bins: int) -> tuple[Metric,
     kinds, scales, levels = [], [], []
     encoded: list[list[Floats]] = [[] for _ in range(frames)]
     for column in columns:
-        kind, scale, size, cells = _encoded(column, distance, bins)
+        kind, scale, size, cells = _encode_column(column, distance, bins)
         kinds.append(kind)
         scales.append(scale)
         levels.append(size)
@@ -111,10 +111,10 @@ def encode(columns: Sequence[Column], distance: str, bins: int) -> tuple[Metric,
     return metric, [np.ascontiguousarray(np.column_stack(frame)) for frame in encoded]
 
 
-def _encoded(column: Column, distance: str, bins: int) -> tuple[int, float, int, Sequence[NDArray[Any]]]:
+def _encode_column(column: Column, distance: str, bins: int) -> tuple[int, float, int, Sequence[NDArray[Any]]]:
     """Return kind, scale, number of codes and the cells of every frame."""
     if distance == "buckets":
-        parts = bucketed(column, bins)
+        parts = put_in_buckets(column, bins)
         return nearest.CATEGORY, 1.0, parts.size, parts.codes
     if column.kind == "categorical":
         cells = [np.where(cells < 0, len(column.labels), cells) for cells in column.cells]
@@ -126,13 +126,13 @@ def _encoded(column: Column, distance: str, bins: int) -> tuple[int, float, int,
     return nearest.CAPPED if distance == "gower" else nearest.SQUARED, scale, 0, column.cells
 
 
-def index(metric: Metric, rows: Floats) -> Index:
+def build_index(metric: Metric, rows: Floats) -> Index:
     """Build the index of some encoded rows; it depends on which rows there are, not on their order."""
     distinct, _, copies = unique_rows(rows)
-    return Index(metric, tuple(_trees(metric, distinct, copies)))
+    return Index(metric, tuple(_grow_trees(metric, distinct, copies)))
 
 
-def _trees(metric: Metric, rows: Floats, copies: Ints) -> Iterator[Tree]:
+def _grow_trees(metric: Metric, rows: Floats, copies: Ints) -> Iterator[Tree]:
     for start in range(0, len(rows), TREE_ROWS):
         part = rows[start : start + TREE_ROWS]
         order, nodes, bounds, masks = nearest.grow(part, metric.kinds, metric.scales, metric.levels)
@@ -142,9 +142,9 @@ def _trees(metric: Metric, rows: Floats, copies: Ints) -> Iterator[Tree]:
 
 def unique_rows(rows: Floats) -> tuple[Floats, Ints, Ints]:
     """Return the distinct rows in lexicographic order, the distinct row of each row, and how often each occurs."""
-    solid = np.where(np.isnan(rows), -np.inf, rows)  # missing values are equal here
-    order = np.lexsort(solid.T[::-1])
-    ordered = solid[order]
+    comparable = np.where(np.isnan(rows), -np.inf, rows)  # missing values are equal here
+    order = np.lexsort(comparable.T[::-1])
+    ordered = comparable[order]
     starts = np.ones(len(rows), bool)
     starts[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     group = np.cumsum(starts) - 1
