@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dit_dask.config.registry import Registry
-from dit_dask.sanitizers import external as oracles
-from dit_dask.sanitizers import mondrian, raw, synthesizer
+from dit_dask.sanitizers import external, mondrian, raw, synthesizer
 from dit_dask.sanitizers.claims import Claim
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
@@ -23,7 +22,7 @@ class Sanitizer(Protocol):
 
     @property
     def claim(self) -> Claim | None:
-        """What every published class is said to satisfy."""
+        """The property that every published class must satisfy."""
         ...
 
     def release(self, table: Table, rng: np.random.Generator) -> Release:
@@ -33,7 +32,7 @@ class Sanitizer(Protocol):
 
 @runtime_checkable
 class LeavesOneOut(Protocol):
-    """A sanitizer without randomness that can tell what the removal of a record changes without sanitising again."""
+    """A deterministic sanitizer that computes what the removal of a record changes without sanitising again."""
 
     def leave_one_out(self, table: Table, records: Ints) -> Iterator[Release]:
         """Yield, for each distinct record, what `release` would return for the table without it."""
@@ -41,7 +40,7 @@ class LeavesOneOut(Protocol):
 
 
 def is_randomised(sanitizer: Sanitizer) -> bool:
-    """Whether a sanitizer says that it draws at random."""
+    """Whether a sanitizer declares itself randomised."""
     return bool(getattr(sanitizer, "randomised", False))
 
 
@@ -52,6 +51,6 @@ SANITIZERS: Registry[Sanitizer] = Registry(
         "raw": raw.KIND,
         "marginals": synthesizer.KIND,
         "resample": synthesizer.RESAMPLE,
-        **oracles.KINDS,
+        **external.KINDS,
     },
 )
