@@ -151,9 +151,9 @@ class Launcher:
         except kube.KubeError as error:
             if error.status != 409:
                 raise
-        found = self._api.get(manifest["kind"], manifest["metadata"]["name"])
-        ours = found is not None and found["metadata"].get("labels", {}).get(LAUNCHED_BY) == self._launched_by
-        return found if ours else None
+        existing = self._api.get(manifest["kind"], manifest["metadata"]["name"])
+        ours = existing is not None and existing["metadata"].get("labels", {}).get(LAUNCHED_BY) == self._launched_by
+        return existing if ours else None
 
     def _manifest(self, part: str, name: str) -> dict[str, Any]:
         """Fill in the name, the launcher and the owner."""
@@ -211,8 +211,8 @@ class Launcher:
     def remove_old_jobs(self) -> None:
         """Remove all but the newest finished DaskJobs of this audit; a failure to do so is only logged."""
         try:
-            found = self._api.find("DaskJob", pods.labels(self._instance))
-            finished = [job for job in found if job.get("status", {}).get("jobStatus") in EXIT_CODES]
+            jobs = self._api.find("DaskJob", pods.labels(self._instance))
+            finished = [job for job in jobs if job.get("status", {}).get("jobStatus") in EXIT_CODES]
             for job in finished[: -self._document["keep"]]:
                 self._api.delete("DaskJob", job["metadata"]["name"])
         except kube.KubeError as error:

@@ -34,7 +34,7 @@ FAN_IN = 4
 SEEDS = ("dit-dask-hash-01", "dit-dask-hash-02")
 CELL = {"key1": "u8", "key2": "u8", "value1": "u8", "value2": "u8", "count": "i8"}
 HISTOGRAM = {"counted": "i8", "size": "i8", "times": "i8"}
-ENTROPY = {"key1": "u8", "key2": "u8", "count": "i8", "left": "f8"}
+ENTROPY = {"key1": "u8", "key2": "u8", "count": "i8", "entropy": "f8"}
 LABEL = {"key1": "u8", "key2": "u8", "label": "O"}
 KEYS, PAIRS = range(2)
 NO_ROWS = "a discrimination rate needs at least one row; the table has none"
@@ -75,11 +75,11 @@ def profile_keys(frame: Any, spec: ColumnSpec) -> tuple[list[tuple[Any, ...]], P
         Job(blocks, {count_histograms: HISTOGRAM, entropies_of_keys: ENTROPY}),
         Job(_count_values(blocks), {count_histograms: HISTOGRAM}),
     ]
-    shown = frame.map_partitions(label_keys, spec, meta=_empty(LABEL))
-    (cells, left), (values,), missing, labels = compute_jobs(jobs, [_count_missing(frame, spec), shown])
+    labelled = frame.map_partitions(label_keys, spec, meta=_empty(LABEL))
+    (cells, entropies), (values,), missing, labels = compute_jobs(jobs, [_count_missing(frame, spec), labelled])
     _check(spec, values, missing)
-    joined = left.merge(labels.drop_duplicates(["key1", "key2"]), on=["key1", "key2"], how="left", validate="one_to_one")
-    profile = Profile(_rate(cells, values), joined["count"].to_numpy(float), joined["left"].to_numpy(float))
+    joined = entropies.merge(labels.drop_duplicates(["key1", "key2"]), on=["key1", "key2"], how="left", validate="one_to_one")
+    profile = Profile(_rate(cells, values), joined["count"].to_numpy(float), joined["entropy"].to_numpy(float))
     return joined["label"].tolist(), profile
 
 

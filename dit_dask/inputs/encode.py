@@ -107,15 +107,15 @@ def _parse_numbers(name: str, cells: pd.Series[str], counts: Ints, factors: Ints
     """Parse text as integers, decimals or ISO dates, all of one sort; the error names the first row."""
     import pandas as pd
 
-    whole = cells.str.fullmatch(INTEGER).to_numpy(bool)
-    if whole.all():
+    is_integer = cells.str.fullmatch(INTEGER).to_numpy(bool)
+    if is_integer.all():
         if cells.str.len().max() > MAX_DIGITS:
             raise InputError(f"column {name!r} must be numbers; got one of more than {MAX_DIGITS} digits")
         return _convert_integers([int(cell) for cell in cells])
     decimal = cells.str.fullmatch(DECIMAL).to_numpy(bool)
     if decimal.all():
         numbers = np.array([float(cell) for cell in cells])
-        if (whole & (np.abs(numbers) >= 2**53)).any():
+        if (is_integer & (np.abs(numbers) >= 2**53)).any():
             raise InputError(f"column {name!r} mixes decimals with integers beyond 2^53, which they cannot represent")
         return _check_finite(name, numbers)
     if not decimal.any():

@@ -186,9 +186,9 @@ def _splice_classes(full: Classes, spans: Ints, changes: list[Change]) -> tuple[
 
 def _splice_tree(lines: Codes, spans: Ints, changes: list[Change]) -> Tree:
     """Link the changed subtrees; the lines of the replaced ones stay, but are unreachable."""
-    known = spans.shape[1]
+    base_count = spans.shape[1]
     first, last = np.zeros(len(lines), np.int64), np.zeros(len(lines), np.int64)
-    first[:known], last[:known] = spans
+    first[:base_count], last[:base_count] = spans
     shift = 0
     roots = [*sorted(change.root for change in changes), len(lines)]
     for node, root, own in changes:
@@ -197,8 +197,8 @@ def _splice_tree(lines: Codes, spans: Ints, changes: list[Change]) -> Tree:
         first[grown] = begin + shift + np.searchsorted(own.starts, lines[grown, kernel.START])
         last[grown] = begin + shift + np.searchsorted(own.starts, lines[grown, kernel.STOP])
         more = len(own.starts) - (end - begin)
-        first[:known] += np.where(spans[0] >= end, more, 0)
-        last[:known] += np.where(spans[1] >= end, more, 0)
+        first[:base_count] += np.where(spans[0] >= end, more, 0)
+        last[:base_count] += np.where(spans[1] >= end, more, 0)
         shift += more
         lines[node, : kernel.START] = lines[root, : kernel.START]
     return _build_tree(lines, first, last)

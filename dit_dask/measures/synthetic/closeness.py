@@ -169,20 +169,20 @@ def conclude(records: Records, results: Sequence[Neighbours], level: float) -> C
     parts = {
         name: [part for (role, _, _), part in zip(records.pieces(), results, strict=True) if role == name] for name in SEARCHES
     }
-    mine, theirs, pooled = (join_blocks(parts[name]) for name in SEARCHES)
+    of_synthetic, of_holdout, pooled = (join_blocks(parts[name]) for name in SEARCHES)
     distinct, group, members = unique_rows(np.concatenate([records.training, records.holdout]))
     inside = np.bincount(group[: len(records.training)], minlength=len(distinct))
-    share = nearer("nearer to training", np.bincount(pooled.place, minlength=len(distinct)), inside, members, level)
-    tests = holm([*compare(mine, theirs, level), share], level)
+    share = nearer("nearer to training", np.bincount(pooled.row, minlength=len(distinct)), inside, members, level)
+    tests = holm([*compare(of_synthetic, of_holdout, level), share], level)
     passed, reason = verdict(tests, len(records.synthetic), len(records.holdout), level)
     return Closeness(
         distance=records.metric.name,
-        dcr=_make_read_only(mine.first),
-        nndr=_make_read_only(mine.ratio),
-        holdout_dcr=_make_read_only(theirs.first),
-        holdout_nndr=_make_read_only(theirs.ratio),
-        ties=float((mine.first == mine.second).mean()),
-        holdout_ties=float((theirs.first == theirs.second).mean()),
+        dcr=_make_read_only(of_synthetic.first),
+        nndr=_make_read_only(of_synthetic.ratio),
+        holdout_dcr=_make_read_only(of_holdout.first),
+        holdout_nndr=_make_read_only(of_holdout.ratio),
+        ties=float((of_synthetic.first == of_synthetic.second).mean()),
+        holdout_ties=float((of_holdout.first == of_holdout.second).mean()),
         share_nearer_training=share.effect,
         share_expected=len(records.training) / (len(records.training) + len(records.holdout)),
         share_interval=share.interval,
@@ -201,9 +201,9 @@ def _make_read_only(values: Floats) -> Floats:
 def compare(synthetic: Neighbours, holdout: Neighbours, level: float) -> list[Comparison]:
     """Test the distances and the ratios, over all records and among the closest ones."""
     comparisons = []
-    for name, mine, theirs in (("dcr", synthetic.first, holdout.first), ("nndr", synthetic.ratio, holdout.ratio)):
-        comparisons.append(smaller(name, mine, theirs, level))
-        comparisons += [tail(f"{name}, closest {share:.0%}", mine, theirs, share, level) for share in TAILS]
+    for name, of_synthetic, of_holdout in (("dcr", synthetic.first, holdout.first), ("nndr", synthetic.ratio, holdout.ratio)):
+        comparisons.append(smaller(name, of_synthetic, of_holdout, level))
+        comparisons += [tail(f"{name}, closest {share:.0%}", of_synthetic, of_holdout, share, level) for share in TAILS]
     return comparisons
 
 

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 KINDS = ("numeric", "categorical")
 SORTS = {"number": "numeric", "date": "numeric", "text": "categorical", "boolean": "categorical", "category": "categorical"}
+# the first that fits: a bool is an int, and everything that can be a category is hashable
+TYPES: dict[str, tuple[type, ...]] = {
+    "text": (str,),
+    "boolean": (bool, np.bool_),
+    "number": (int, float, decimal.Decimal, np.number),
+    "date": (datetime.date, np.datetime64),
+    "category": (Hashable,),
+}
 MIN_ROWS = 2
 MAX_EXACT = 2**62  # differences of smaller numbers fit into 64 bits
 
@@ -125,17 +133,10 @@ def _find_sort(where: str, cells: pd.Series[Any]) -> str | None:
 
 
 def _sort_of_cell(cell: object) -> str:
-    if isinstance(cell, str):
-        return "text"
-    if isinstance(cell, bool | np.bool_):
-        return "boolean"
-    if isinstance(cell, int | float | decimal.Decimal | np.number):
-        return "number"
-    if isinstance(cell, datetime.date | np.datetime64):
-        return "date"
-    if isinstance(cell, Hashable):
-        return "category"
-    raise InputError(f"cells must be single values; got values of type {type(cell).__name__}")
+    sort = next((sort for sort, types in TYPES.items() if isinstance(cell, types)), None)
+    if sort is None:
+        raise InputError(f"cells must be single values; got values of type {type(cell).__name__}")
+    return sort
 
 
 def _convert_numbers(name: str, series: Mapping[str, pd.Series[Any]], are_dates: bool) -> tuple[Floats, ...]:
@@ -145,9 +146,9 @@ def _convert_numbers(name: str, series: Mapping[str, pd.Series[Any]], are_dates:
         (_to_nanoseconds if are_dates else _to_reals)(cells[~is_missing])
         for cells, is_missing in zip(series.values(), missing, strict=True)
     ]
-    whole = all(array.dtype.kind in "iO" or not len(array) for array in values)
-    origin = values[0].min() if whole else 0
-    if whole and any(len(array) and max(abs(array.min()), abs(array.max())) >= MAX_EXACT for array in values):
+    are_integers = all(array.dtype.kind in "iO" or not len(array) for array in values)
+    origin = values[0].min() if are_integers else 0
+    if are_integers and any(len(array) and max(abs(array.min()), abs(array.max())) >= MAX_EXACT for array in values):
         values, origin = [array.astype(object) for array in values], int(origin)
     columns = []
     for role, array, is_missing in zip(series, values, missing, strict=True):

@@ -77,24 +77,24 @@ def tail(name: str, sample: Floats, reference: Floats, share: float, level: floa
     threshold = pooled[max(0, math.ceil(share * len(pooled)) - 1)]
     low, low_reference = int((sample <= threshold).sum()), int((reference <= threshold).sum())
     p = hypergeometric_tail(low, low + low_reference, len(sample), len(pooled))
-    one, other = low / len(sample), low_reference / len(reference)
-    bounds, other_bounds = wilson(one, len(sample), level), wilson(other, len(reference), level)
-    least = one - other - math.hypot(one - bounds[0], other_bounds[1] - other)
-    most = one - other + math.hypot(bounds[1] - one, other - other_bounds[0])
-    return Comparison(name, one - other, (least, most), p)
+    share_low, reference_low = low / len(sample), low_reference / len(reference)
+    bounds, other_bounds = wilson(share_low, len(sample), level), wilson(reference_low, len(reference), level)
+    lower = share_low - reference_low - math.hypot(share_low - bounds[0], other_bounds[1] - reference_low)
+    upper = share_low - reference_low + math.hypot(bounds[1] - share_low, reference_low - other_bounds[0])
+    return Comparison(name, share_low - reference_low, (lower, upper), p)
 
 
-def hypergeometric_tail(found: int, marked: int, drawn: int, total: int) -> float:
+def hypergeometric_tail(hits: int, marked: int, drawn: int, total: int) -> float:
     """P(at least `found` of the `marked` ones among `drawn` of `total`)."""
     from scipy.special import gammaln, logsumexp
 
     def choose(of: Any, size: Any) -> Any:
         return gammaln(of + 1.0) - gammaln(size + 1.0) - gammaln(of - size + 1.0)
 
-    hits = np.arange(found, min(marked, drawn) + 1)
-    hits = hits[hits >= drawn - (total - marked)]
-    logs = choose(marked, hits) + choose(total - marked, drawn - hits) - choose(total, drawn)
-    return min(1.0, float(np.exp(logsumexp(logs)))) if len(hits) else 0.0
+    counts = np.arange(hits, min(marked, drawn) + 1)
+    counts = counts[counts >= drawn - (total - marked)]
+    logs = choose(marked, counts) + choose(total - marked, drawn - counts) - choose(total, drawn)
+    return min(1.0, float(np.exp(logsumexp(logs)))) if len(counts) else 0.0
 
 
 def wilson(share: float, trials: float, level: float) -> tuple[float, float]:

@@ -29,7 +29,7 @@ TREE_ROWS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """What the columns of encoded rows mean: kind, scale and number of codes of each; `name` tells what a sum becomes."""
+    """What the columns of encoded rows mean: kind, scale and number of codes of each; `name` is the distance."""
 
     name: str
     kinds: Ints
@@ -45,12 +45,12 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Of each query: the distances to its nearest two records, copies counted, and the number of the nearest distinct one
-    in lexicographic order; where several are equally near it is one of them."""
+    """Of each query: the distances to its nearest two records, copies counted, and the number of the nearest distinct row
+    in lexicographic order, any of them where several are equally near."""
 
     first: Floats
     second: Floats
-    place: Ints
+    row: Ints
 
     @property
     def ratio(self) -> Floats:
@@ -60,7 +60,7 @@ class Neighbours:
 
 def join_blocks(parts: Sequence[Neighbours]) -> Neighbours:
     """Concatenate blocks of queries."""
-    return Neighbours(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "place")))
+    return Neighbours(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "row")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +86,13 @@ class Index:
         """Find the nearest two records of every query, exactly as comparing with all of them would."""
         distinct, inverse, _ = unique_rows(queries)
         first, second = np.full(len(distinct), np.inf), np.full(len(distinct), np.inf)
-        place = np.full(len(distinct), -1)
+        row = np.full(len(distinct), -1)
         for tree in self.trees:
-            found = np.full(len(distinct), -1)
+            match = np.full(len(distinct), -1)
             metric = (self.metric.kinds, self.metric.scales)
-            nearest.search(distinct, tree.rows, tree.copies, *metric, tree.nodes, tree.bounds, tree.masks, first, second, found)
-            place = np.where(found >= 0, tree.number[found], place)
-        return Neighbours(self.metric.finish(first)[inverse], self.metric.finish(second)[inverse], place[inverse])
+            nearest.search(distinct, tree.rows, tree.copies, *metric, tree.nodes, tree.bounds, tree.masks, first, second, match)
+            row = np.where(match >= 0, tree.number[match], row)
+        return Neighbours(self.metric.finish(first)[inverse], self.metric.finish(second)[inverse], row[inverse])
 
 
 def encode(columns: Sequence[Column], distance: str, bins: int) -> tuple[Metric, list[Floats]]:
@@ -148,6 +148,6 @@ def unique_rows(rows: Floats) -> tuple[Floats, Ints, Ints]:
     starts = np.ones(len(rows), bool)
     starts[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     group = np.cumsum(starts) - 1
-    place = np.empty(len(rows), np.int64)
-    place[order] = group
-    return np.ascontiguousarray(rows[order[starts]]), place, np.bincount(group)
+    inverse = np.empty(len(rows), np.int64)
+    inverse[order] = group
+    return np.ascontiguousarray(rows[order[starts]]), inverse, np.bincount(group)

@@ -308,8 +308,8 @@ def _split_ends(scale: Scale, body: str, marks: Sequence[str]) -> tuple[Span, Sp
     mark = next((mark for mark in marks if mark in body), "-")
     cuts = [match.span() for match in re.finditer(re.escape(mark), body)]
     pairs = [(scale.bound(body[:start]), scale.bound(body[stop:])) for start, stop in cuts]
-    whole = [(low, high) for low, high in pairs if low is not None and high is not None]
-    return whole[0] if len(whole) == 1 else None
+    complete = [(low, high) for low, high in pairs if low is not None and high is not None]
+    return complete[0] if len(complete) == 1 else None
 
 
 def _read_number_set(domain: _Domain, text: str) -> Reading | None:

@@ -97,12 +97,12 @@ def _date_span(text: str, second: int) -> Span | None:
     match = DATE.fullmatch(text)
     if match is None:
         return None
-    year, month, day, hour, minute, whole, part, sign, hours, minutes = match.groups()
+    year, month, day, hour, minute, second_of_minute, part, sign, hours, minutes = match.groups()
     try:
         first = date(int(year), int(month or 1), int(day or 1))
         last = date(int(year), int(month or 12), int(day or monthrange(int(year), int(month or 12))[1]))
         offset = time(int(hours or 0), int(minutes or 0))
-        clock = time(int(hour or 0), int(minute or 0), int(whole or 0))
+        clock = time(int(hour or 0), int(minute or 0), int(second_of_minute or 0))
     except ValueError:
         return None
     start, stop = (ticks * 86400 * second for ticks in (_days(first), _days(last) + 1))
