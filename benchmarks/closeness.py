@@ -54,7 +54,7 @@ def timed(function: Callable[[], object], clock: Callable[[], float] = time.proc
 def nearest(training: pd.DataFrame, synthetic: pd.DataFrame, distance: str) -> np.ndarray:
     """From frames to the distances to the closest record, in this process."""
     metric, (known, new) = space.encode(align({"training": training, "synthetic": synthetic}), distance, 10)
-    return space.index(metric, known).nearest(new).first
+    return space.build_index(metric, known).nearest(new).first
 
 
 def brute(training: pd.DataFrame, synthetic: pd.DataFrame) -> np.ndarray:

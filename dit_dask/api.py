@@ -161,6 +161,6 @@ def closeness(
     may say that a column of numbers is categorical. `level` is the probability of any false alarm among all tests. With a
     client the records are searched in blocks on its cluster; the result is the same to the bit.
     """
-    search = closest.in_turn if client is None else lambda records: measuring.spread(client, records)
+    search = closest.search_in_process if client is None else lambda records: measuring.spread(client, records)
     frames = (training, synthetic, holdout)
     return closest.closeness(*frames, distance, bins=bins, columns=columns, kinds=kinds, level=level, search=search)

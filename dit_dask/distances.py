@@ -36,7 +36,7 @@ def scaled_sum(p: Beliefs, q: Beliefs, scale: float) -> Floats:
 
 
 def kl(p: Beliefs, q: Beliefs) -> Floats:
-    """Return Σ p ln(p / q): 0 ln 0 is 0, and mass that q denies is infinite."""
+    """Return Σ p ln(p / q): 0 ln 0 is 0, and p > 0 where q = 0 is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(p > 0, p * np.log(p / q), 0.0)
     total: Floats = np.maximum(terms.sum(axis=1), 0.0)
@@ -73,31 +73,31 @@ class Wasserstein:
         """Solve one small transport problem a row."""
         import ot
 
-        # the solver wants equal totals; beliefs sum to 1 only up to rounding
+        # the solver needs equal totals; beliefs sum to 1 only up to rounding
         pairs = zip(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True), strict=True)
         return np.array([0.0 if np.array_equal(a, b) else float(ot.emd2(a, b, self.cost)) for a, b in pairs])
 
 
-def _ordered(context: Context, where: str) -> Floats:
-    """|x − y| of the values where all are numbers, of their positions otherwise."""
+def _ordered_costs(context: Context, where: str) -> Floats:
+    """Return |x − y| of the values where all are numbers, else of their positions."""
     del where
     try:
-        places = np.array([float(level) for level in context.schema.sensitive.levels])
+        values = np.array([float(level) for level in context.schema.sensitive.levels])
     except ValueError:
-        places = np.arange(float(len(context.schema.sensitive.levels)))
-    gaps: Floats = np.abs(places[:, None] - places)
+        values = np.arange(float(len(context.schema.sensitive.levels)))
+    gaps: Floats = np.abs(values[:, None] - values)
     return gaps
 
 
-def _hierarchy(context: Context, where: str) -> Floats:
+def _hierarchy_costs(context: Context, where: str) -> Floats:
     secret = context.schema.sensitive
     if secret.hierarchy is None:
         raise InputError(f"{where}: hierarchy needs schema.sensitive.hierarchy, which is not set")
-    place = [secret.hierarchy.leaves.index(level) for level in secret.levels]
-    return secret.hierarchy.path_lengths()[np.ix_(place, place)]
+    positions = [secret.hierarchy.leaves.index(level) for level in secret.levels]
+    return secret.hierarchy.path_lengths()[np.ix_(positions, positions)]
 
 
-def _matrix(context: Context, where: str, path: str) -> Floats:
+def _read_costs(context: Context, where: str, path: str) -> Floats:
     """Read a CSV matrix whose first line and first column name the values."""
     import csv
 
@@ -116,21 +116,21 @@ def _matrix(context: Context, where: str, path: str) -> Floats:
         raise InputError(f"{where}: {path} must hold numbers: {error}") from error
     if not np.isfinite(cost).all() or (cost < 0).any() or cost.diagonal().any() or (cost != cost.T).any():
         raise InputError(f"{where}: {path} must be symmetric, finite and non-negative with a zero diagonal")
-    place = [names.index(level) for level in levels]
-    return cost[np.ix_(place, place)]
+    positions = [names.index(level) for level in levels]
+    return cost[np.ix_(positions, positions)]
 
 
-GROUNDS = {"ordered": _ordered, "hierarchy": _hierarchy}
+GROUNDS = {"ordered": _ordered_costs, "hierarchy": _hierarchy_costs}
 
 
-def _wasserstein(parameters: Mapping[str, Any], context: Context) -> Wasserstein:
+def _build_wasserstein(parameters: Mapping[str, Any], context: Context) -> Wasserstein:
     where = f"{context.where}.distance.ground"
     ground = parameters["ground"]
-    cost = GROUNDS[ground](context, where) if ground in GROUNDS else _matrix(context, where, ground)
+    cost = GROUNDS[ground](context, where) if ground in GROUNDS else _read_costs(context, where, ground)
     return Wasserstein(cost)
 
 
-def _plain(distance: Distance) -> Kind[Distance]:
+def _make_kind(distance: Distance) -> Kind[Distance]:
     def build(_parameters: Mapping[str, Any], _context: Context) -> Distance:
         return distance
 
@@ -148,7 +148,7 @@ SIMPLE: dict[str, Distance] = {
 }
 DISTANCES: Registry[Distance] = Registry(
     "dit_dask.distances",
-    {name: _plain(distance) for name, distance in SIMPLE.items()}
+    {name: _make_kind(distance) for name, distance in SIMPLE.items()}
     | {
         "wasserstein": Kind(
             Record(
@@ -161,7 +161,7 @@ DISTANCES: Registry[Distance] = Registry(
                     )
                 }
             ),
-            _wasserstein,
+            _build_wasserstein,
         )
     },
 )

@@ -16,7 +16,7 @@ from dit_dask.errors import InputError
 from dit_dask.execution.external import rows_to_test
 from dit_dask.inputs.load import load
 from dit_dask.inputs.source import read_text
-from dit_dask.sanitizers.external.calls import written
+from dit_dask.sanitizers.external.calls import encode_table
 from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class LeftOut:
             name = f"{'full' if record is None else record}.{kind}"
             if name not in present:
                 frame = self.frame if record is None else self.frame.drop(index=record)
-                folder.write(name, written(frame, kind))
+                folder.write(name, encode_table(frame, kind))
             yield -1 if record is None else record
 
     def digest(self) -> str:
@@ -58,7 +58,7 @@ class LeftOut:
 
     def size(self, kind: str) -> float:
         """About how many bytes all tables take together."""
-        return len(written(self.frame, kind)) * (1.0 + len(self.records))
+        return len(encode_table(self.frame, kind)) * (1.0 + len(self.records))
 
 
 def tables(config: Config) -> LeftOut:

@@ -14,8 +14,8 @@ from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs.load import load_columns
 from dit_dask.measures.bars import bars
-from dit_dask.measures.discrimination.contingency import coded, mixed, rate_of, runs
-from dit_dask.measures.discrimination.histogram import CountHistogram, rate
+from dit_dask.measures.discrimination.contingency import combine_codes, compute_rate_from_codes, encode_columns, run_starts
+from dit_dask.measures.discrimination.histogram import CountHistogram, compute_rate
 from dit_dask.reporting.html import columns, number, share
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Search:
     def __init__(self, frame: pd.DataFrame, target: str | None, sensitive: str | None, missing: str | None) -> None:
         if len(frame) < 2:
             raise InputError(f"risk needs at least 2 rows; got {len(frame)}")
-        found, kept = coded({str(name): frame[name] for name in frame.columns}, missing)
+        found, kept = encode_columns({str(name): frame[name] for name in frame.columns}, missing)
         self._columns = {str(name): column for name, column in zip(frame.columns, found, strict=True)}
         self._target = self._columns.get(target) if target is not None else None
         self._sensitive = self._columns.get(sensitive) if sensitive not in (None, target) else None
@@ -107,14 +107,18 @@ class Search:
     def risk(self, keys: Sequence[str]) -> Risk:
         """Measure one combination."""
         codes = [self._columns[name].codes for name in keys]
-        ordered = np.sort(mixed(codes))
-        sizes = np.diff(runs(ordered), append=len(ordered))
+        ordered = np.sort(combine_codes(codes))
+        sizes = np.diff(run_starts(ordered), append=len(ordered))
         alone = float((sizes == 1).sum() / self.rows)
-        over_sensitive = None if self._sensitive is None else rate_of(codes, self._sensitive.codes).value
+        over_sensitive = None if self._sensitive is None else compute_rate_from_codes(codes, self._sensitive.codes).value
         if self._target is not None:
-            return Risk(tuple(keys), rate_of(codes, self._target.codes).value, len(sizes), alone, over_sensitive)
+            return Risk(
+                tuple(keys), compute_rate_from_codes(codes, self._target.codes).value, len(sizes), alone, over_sensitive
+            )
         people = CountHistogram(np.ones(1, np.int64), np.full(1, self.rows))  # every row is a value of its own
-        return Risk(tuple(keys), rate(people, CountHistogram.of(sizes), people).value, len(sizes), alone, over_sensitive)
+        return Risk(
+            tuple(keys), compute_rate(people, CountHistogram.of(sizes), people).value, len(sizes), alone, over_sensitive
+        )
 
 
 def ranking(search: Search, size: int, top: int) -> Ranking:

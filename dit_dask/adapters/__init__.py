@@ -1,1 +1,1 @@
-"""Other people's anonymisation libraries as functions for the `python` sanitizer; nothing else in the package imports them."""
+"""Third-party anonymisation libraries as functions for the `python` sanitizer; nothing else in the package imports them."""

@@ -15,16 +15,16 @@ from dit_dask.errors import DitError, InputError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read, call, write; an expected failure is one line on stderr and exit code 2."""
-    options = _parser().parse_args(arguments)
+    options = _build_parser().parse_args(arguments)
     try:
-        _convert(options)
+        _run(options)
     except DitError as failure:
         sys.stderr.write(f"error: {failure}\n")
         return 2
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dit_dask.adapters", description=__doc__)
     parser.add_argument("target", help="package.module:function, which takes and returns a pandas DataFrame")
     parser.add_argument("--in", dest="input", required=True, help="the CSV to sanitise")
@@ -36,13 +36,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _convert(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> None:
     import pandas as pd
 
-    function = _function(options.target)
-    parameters = _parameters(options.params)
+    function = _import_function(options.target)
+    parameters = _read_parameters(options.params)
     try:
-        # only what the caller says is a number is one: 02139 is not 2139, and NA may be a country
+        # only the listed columns are numbers: 02139 is not 2139, and NA may be a country
         frame = pd.read_csv(options.input, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as failure:
         raise InputError(f"--in: cannot read {options.input} ({type(failure).__name__})") from failure
@@ -56,7 +56,7 @@ def _convert(options: argparse.Namespace) -> None:
     function(frame, **parameters).to_csv(options.output, index=False)
 
 
-def _function(target: str) -> Any:
+def _import_function(target: str) -> Any:
     module, colon, name = target.partition(":")
     if not (module and colon and name):
         raise InputError(f"target must be package.module:function; got {target!r}")
@@ -66,7 +66,7 @@ def _function(target: str) -> Any:
         raise InputError(f"target {target!r} cannot be imported: {failure}") from failure
 
 
-def _parameters(path: str | None) -> dict[str, Any]:
+def _read_parameters(path: str | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:

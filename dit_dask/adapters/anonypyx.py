@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.adapters import inputs
-from dit_dask.adapters.levels import number
+from dit_dask.adapters.levels import format_number
 from dit_dask.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# the library's two readings of t-closeness; it offers the second only if every quasi-identifier is categorical
+# the library's two definitions of t-closeness; it offers the second only if every quasi-identifier is categorical
 CLOSENESS = ("max distance", "earth mover's distance")
 
 
@@ -33,24 +33,24 @@ def mondrian(
     l: distinct sensitive values in every class. t: how far a class may be from the table, by `closeness`:
     the largest difference between two shares, or half the sum of the differences.
     """
-    library = inputs.library("anonypyx", "anonypyx")
-    columns = inputs.present(frame, quasi_identifiers, "quasi_identifiers")
-    (secret,) = inputs.present(frame.drop(columns=columns), [sensitive], "sensitive")
-    goal: dict[str, Any] = {"k": inputs.whole("k", k, 1, len(frame), "the rows of the table")}
+    library = inputs.import_library("anonypyx", "anonypyx")
+    columns = inputs.check_columns(frame, quasi_identifiers, "quasi_identifiers")
+    (secret,) = inputs.check_columns(frame.drop(columns=columns), [sensitive], "sensitive")
+    goal: dict[str, Any] = {"k": inputs.check_integer("k", k, 1, len(frame), "the rows of the table")}
     if l is not None:
-        goal["l"] = inputs.whole("l", l, 1, int(frame[secret].nunique()), "the distinct sensitive values of the table")
+        goal["l"] = inputs.check_integer("l", l, 1, int(frame[secret].nunique()), "the distinct sensitive values of the table")
     if t is not None:
-        goal["t"] = inputs.share("t", t, 1, inclusive=True)
-        goal["closeness_metric"] = inputs.one_of("closeness", closeness, CLOSENESS)
-    coded = _Coded(frame, columns, secret)
-    if t is not None and closeness == CLOSENESS[1] and len(coded.labels) < len(columns):
+        goal["t"] = inputs.check_number("t", t, 1, inclusive=True)
+        goal["closeness_metric"] = inputs.check_choice("closeness", closeness, CLOSENESS)
+    encoded = _EncodedTable(frame, columns, secret)
+    if t is not None and closeness == CLOSENESS[1] and len(encoded.labels) < len(columns):
         raise InputError(f"closeness {closeness!r} needs categorical quasi-identifiers only; anonypyx has no other")
-    release = library.Anonymiser(coded.table, feature_columns=coded.features, sensitive_column="secret", **goal).anonymise()
-    return coded.decode(release)
+    release = library.Anonymiser(encoded.table, feature_columns=encoded.features, sensitive_column="secret", **goal).anonymise()
+    return encoded.decode(release)
 
 
-class _Coded:
-    """A table under names of our own: the library joins column names and values, and two joins could be equal."""
+class _EncodedTable:
+    """A table with neutral column names: the library joins column names and values, and two joins could be equal."""
 
     def __init__(self, frame: pd.DataFrame, columns: Sequence[str], secret: str) -> None:
         import pandas as pd
@@ -58,50 +58,52 @@ class _Coded:
         self.columns, self.secret = columns, secret
         self.features = [f"q{position}" for position in range(len(columns))]
         self.labels: dict[str, list[str]] = {}
-        # a category knows the values that a class lacks; without them the library's t-closeness would ignore those
+        # a categorical column also has the values that a class lacks; else the library's t-closeness would ignore them
         table = {"secret": frame[secret].astype("category").reset_index(drop=True)}
         for feature, column in zip(self.features, columns, strict=True):
             values = frame[column].reset_index(drop=True)
             is_number = pd.api.types.is_numeric_dtype(values)
-            # the library divides by the range of a number: of a constant it makes NaN, which spoils the order of cuts
+            # the library divides by the range of a number: for a constant that is NaN, which changes the order of cuts
             if not is_number or values.nunique() == 1:
                 codes, labels = pd.factorize(values, sort=True)
-                self.labels[feature] = _writable([number(label) if is_number else str(label) for label in labels], column)
+                self.labels[feature] = _check_labels(
+                    [format_number(label) if is_number else str(label) for label in labels], column
+                )
                 values = pd.Series([str(code) for code in codes]).astype("category")
             table[feature] = values
         self.table = pd.DataFrame(table)[[*self.features, "secret"]]
 
     def decode(self, release: pd.DataFrame) -> pd.DataFrame:
-        """One row for each record: the library publishes one for each class and sensitive value, with a count."""
+        """Return one row a record: the library publishes one a class and sensitive value, with a count."""
         import pandas as pd
 
         published = {
-            column: self._sets(release, feature) if feature in self.labels else _ranges(release, feature)
+            column: self._format_sets(release, feature) if feature in self.labels else _format_ranges(release, feature)
             for feature, column in zip(self.features, self.columns, strict=True)
         }
         rows = pd.DataFrame(published, dtype=object)
         rows[self.secret] = release["secret"].astype(self.table["secret"].cat.categories.dtype)
         return rows.loc[rows.index.repeat(release["count"])].reset_index(drop=True)
 
-    def _sets(self, release: pd.DataFrame, feature: str) -> list[str]:
+    def _format_sets(self, release: pd.DataFrame, feature: str) -> list[str]:
         labels = self.labels[feature]
         members = release[[f"{feature}_{code}" for code in range(len(labels))]].to_numpy(dtype=bool)
-        return [_written([labels[code] for code in row.nonzero()[0]], labels) for row in members]
+        return [_format_set([labels[code] for code in row.nonzero()[0]], labels) for row in members]
 
 
-def _ranges(release: pd.DataFrame, feature: str) -> list[str]:
+def _format_ranges(release: pd.DataFrame, feature: str) -> list[str]:
     bounds = zip(release[f"{feature}_min"], release[f"{feature}_max"], strict=True)
-    return [number(low) if low == high else f"[{number(low)}, {number(high)}]" for low, high in bounds]
+    return [format_number(low) if low == high else f"[{format_number(low)}, {format_number(high)}]" for low, high in bounds]
 
 
-def _writable(labels: list[str], column: str) -> list[str]:
-    """Refuse labels that no notation of sets can hold."""
+def _check_labels(labels: list[str], column: str) -> list[str]:
+    """Raise InputError for labels that no notation of sets can hold."""
     if any("," in label for label in labels) and any("~" in label for label in labels):
         raise InputError(f"column {column!r} has values with ',' and values with '~'; sets of them could not be read back")
     return labels
 
 
-def _written(members: list[str], labels: list[str]) -> str:
+def _format_set(members: list[str], labels: list[str]) -> str:
     """Write a set as {a, b}, or as a~b where values contain commas."""
     if len(members) == 1:
         return members[0]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dit_dask.adapters import inputs
-from dit_dask.adapters.levels import number
+from dit_dask.adapters.levels import format_number
 from dit_dask.values.hierarchy import ROOT
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ def kbins(frame: pd.DataFrame, columns: Sequence[str], bins: int = 5, strategy: 
     """
     from sklearn.preprocessing import KBinsDiscretizer
 
-    names = inputs.present(frame, columns, "columns")
-    inputs.numeric(frame, names, "columns")
-    inputs.whole("bins", bins, 2, max(2, len(frame)), "the rows of the table")
-    inputs.one_of("strategy", strategy, STRATEGIES)
+    names = inputs.check_columns(frame, columns, "columns")
+    inputs.check_numeric(frame, names, "columns")
+    inputs.check_integer("bins", bins, 2, max(2, len(frame)), "the rows of the table")
+    inputs.check_choice("strategy", strategy, STRATEGIES)
     # all rows, not a random sample of them: the same table must give the same bins
     discretizer = KBinsDiscretizer(n_bins=bins, strategy=strategy, encode="ordinal", subsample=None)
     values = frame[names].to_numpy(dtype=float)
@@ -39,19 +39,19 @@ def kbins(frame: pd.DataFrame, columns: Sequence[str], bins: int = 5, strategy: 
         warnings.simplefilter("ignore")  # fewer bins where values coincide, and one for a constant, are what we publish
         codes = discretizer.fit_transform(values)
     published = {
-        name: _labels(edges, values[:, position].max())[codes[:, position].astype(int)]
+        name: _format_intervals(edges, values[:, position].max())[codes[:, position].astype(int)]
         for position, (name, edges) in enumerate(zip(names, discretizer.bin_edges_, strict=True))
     }
     return frame.assign(**published)
 
 
-def _labels(edges: Floats, highest: float) -> NDArray[np.object_]:
+def _format_intervals(edges: Floats, highest: float) -> NDArray[np.object_]:
     """Return (bins,) texts; KBinsDiscretizer puts a value that equals an inner edge into the bin above."""
     import numpy as np
 
     if len(edges) < 2 or np.isinf(edges).any():  # a single value, or values too close for scikit-learn to tell apart
         return np.array([ROOT], dtype=object)
-    bounds = [number(edge) for edge in edges]
-    bounds[-1] = number(max(edges[-1], highest))  # an edge close to the one before is dropped, even the last
+    bounds = [format_number(edge) for edge in edges]
+    bounds[-1] = format_number(max(edges[-1], highest))  # an edge close to the one before is dropped, even the last
     closing = ")" * (len(edges) - 2) + "]"
     return np.array([f"[{low}, {high}{end}" for low, high, end in zip(bounds, bounds[1:], closing, strict=False)], dtype=object)

@@ -1,4 +1,4 @@
-"""Generalisation levels of a column: from the value itself up to `*`, as full-domain anonymisers want them."""
+"""Generalisation levels of a column: from the value itself up to `*`, as full-domain anonymisers take them."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
 Source = str | Mapping[str, Sequence[str]] | Sequence[float] | None
 
 
-def levels(column: pd.Series[Any], source: Source) -> list[list[object]]:
+def build_levels(column: pd.Series[Any], source: Source) -> list[list[object]]:
     """Return aligned lists, one a level: entry j of level 0 is a value, entry j of level i what it becomes there."""
     where = f"hierarchies.{column.name}"
     values = list(column.drop_duplicates())
     if source is None:
         return [values, [ROOT] * len(values)]
     if isinstance(source, str):
-        paths = _paths(parse(_text(source, where), source))
+        paths = _paths_to_root(parse(_read_text(source, where), source))
     elif isinstance(source, Mapping):
-        paths = _paths(parse(_lines(source, where), where))
+        paths = _paths_to_root(parse(_join_lines(source, where), where))
     elif isinstance(source, list | tuple):
-        return _intervals(column, values, _widths(source, where), where)
+        return _build_intervals(column, values, _parse_widths(source, where), where)
     else:
         raise InputError(f"{where} must be a path, a mapping value: [parent, …, {ROOT!r}] or a list of widths; got {source!r}")
-    homeless = sum(value not in paths for value in values)
-    if homeless:
-        raise InputError(f"{where}: {homeless} of the {len(values)} values in the table are not leaves of the hierarchy")
+    unknown = sum(value not in paths for value in values)
+    if unknown:
+        raise InputError(f"{where}: {unknown} of the {len(values)} values in the table are not leaves of the hierarchy")
     return [list(level) for level in zip(*paths.values(), strict=True)]
 
 
-def _text(path: str, where: str) -> str:
+def _read_text(path: str, where: str) -> str:
     try:
         return Path(datasets.resolve(path)).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as failure:
         raise InputError(f"{where}: cannot read {path} ({type(failure).__name__})") from failure
 
 
-def _lines(paths: Mapping[str, Sequence[str]], where: str) -> str:
+def _join_lines(paths: Mapping[str, Sequence[str]], where: str) -> str:
     text = io.StringIO()
     for leaf, above in paths.items():
         if not isinstance(above, list | tuple):
@@ -58,10 +58,10 @@ def _lines(paths: Mapping[str, Sequence[str]], where: str) -> str:
     return text.getvalue()
 
 
-def _paths(hierarchy: Hierarchy) -> dict[object, list[object]]:
-    """Map each leaf to its way up, all of one length: a shallow leaf stays itself for longer.
+def _paths_to_root(hierarchy: Hierarchy) -> dict[object, list[object]]:
+    """Map each leaf to its path to the root, all of one length: a shallow leaf is repeated.
 
-    Levels are counted from the root, so that a node sits on the same level in every path through it.
+    Levels are counted from the root, so that a node is on the same level in every path through it.
     """
     paths: dict[object, list[object]] = {}
     for node, name in enumerate(hierarchy.names):
@@ -76,8 +76,8 @@ def _paths(hierarchy: Hierarchy) -> dict[object, list[object]]:
     return {leaf: [leaf] * (depth - len(path)) + path for leaf, path in paths.items()}
 
 
-def _widths(widths: Sequence[object], where: str) -> list[Fraction]:
-    """Read widths exactly; each level must be made of whole intervals of the one below."""
+def _parse_widths(widths: Sequence[object], where: str) -> list[Fraction]:
+    """Parse widths exactly; each must be a multiple of the one before."""
     expected = f"{where} must be a list of positive widths, each a multiple of the one before; got {list(widths)!r}"
     if not widths or not all(isinstance(width, int | float) and not isinstance(width, bool) for width in widths):
         raise InputError(expected)
@@ -90,10 +90,10 @@ def _widths(widths: Sequence[object], where: str) -> list[Fraction]:
     return steps
 
 
-def _intervals(column: pd.Series[Any], values: list[object], widths: list[Fraction], where: str) -> list[list[object]]:
-    """Intervals `[low, high)` between multiples of each width.
+def _build_intervals(column: pd.Series[Any], values: list[object], widths: list[Fraction], where: str) -> list[list[object]]:
+    """Return intervals `[low, high)` between multiples of each width.
 
-    Their edges are public: they do not depend on who is in the table, as the range of the data would.
+    Their edges are public: unlike the range of the data they do not depend on the records.
     """
     import pandas as pd
 
@@ -103,10 +103,10 @@ def _intervals(column: pd.Series[Any], values: list[object], widths: list[Fracti
     intervals: list[list[object]] = []
     for width in widths:
         lows = [floor(value / width) * width for value in exact]
-        intervals.append([f"[{number(low)}, {number(low + width)})" for low in lows])
+        intervals.append([f"[{format_number(low)}, {format_number(low + width)})" for low in lows])
     return [values, *intervals, [ROOT] * len(values)]
 
 
-def number(value: Fraction | float) -> str:
+def format_number(value: Fraction | float) -> str:
     """Write a number as short as reading it back allows: 30, not 30.0."""
     return str(int(value)) if value == int(value) else repr(float(value))

@@ -51,33 +51,33 @@ def _build(parameters: Mapping[str, Any], context: Context) -> Classifier:
     from sklearn.utils.validation import has_fit_parameter
 
     where = f"{context.where}.adversary"
-    factory = _find(parameters["name"], where)
-    given = dict(parameters["params"])
+    factory = _import_class(parameters["name"], where)
+    arguments = dict(parameters["params"])
     signature = inspect.signature(factory).parameters
     known, open_ended = set(signature), any(entry.kind is entry.VAR_KEYWORD for entry in signature.values())
-    for name in given:
+    for name in arguments:
         if name not in known and not open_ended:
             raise unknown(f"{where}.params: parameter of {parameters['name']}", name, known)
-    if "random_state" in known and given.get("random_state") is None:  # null would make every training differ
-        given["random_state"] = seeds.integer(context.seed, context.test, bits=24)
+    if "random_state" in known and arguments.get("random_state") is None:  # null would make every training differ
+        arguments["random_state"] = seeds.integer(context.seed, context.test, bits=24)
     try:
-        model = factory(**given)
+        model = factory(**arguments)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}.params: {error}") from error
     _require_methods(model, parameters["name"], where)
     return Classifier(model, has_fit_parameter(model, "sample_weight"))
 
 
-def _find(path: str, where: str) -> Any:
+def _import_class(path: str, where: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), name)
+        imported = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"{where}: cannot import {path!r}: {error}") from error
-    if not inspect.isclass(found):
-        raise InputError(f"{where} must be the import path of a class; got {path!r}, a {type(found).__name__}")
-    _require_methods(found, path, where)  # before it is called: constructing a stranger may do anything
-    return found
+    if not inspect.isclass(imported):
+        raise InputError(f"{where} must be the import path of a class; got {path!r}, a {type(imported).__name__}")
+    _require_methods(imported, path, where)  # before it is called: a third-party constructor may have side effects
+    return imported
 
 
 def _require_methods(model: Any, path: str, where: str) -> None:

@@ -26,8 +26,8 @@ class ConditionalFrequency:
         else:
             chosen = release.counts[release.covers(target).all(axis=1)]
             chosen = chosen if len(chosen) else release.counts
-        held = chosen.sum(axis=0)
-        shares: Floats = held / held.sum()
+        counts = chosen.sum(axis=0)
+        shares: Floats = counts / counts.sum()
         return shares
 
 

@@ -59,7 +59,7 @@ def build_release(point: TestConfig, context: Context, sanitizer: Any) -> Proced
         raise TypeError("a test of this kind has an encoder and an adversary")
     repeats = point.repeats or 1
     if repeats > 1:
-        if not getattr(sanitizer, "is_asked", True):
+        if not getattr(sanitizer, "is_callable", True):
             raise InputError(f"{context.where}.repeats: releases that are there already cannot be drawn again")
         repeated.check_distance(point.distance.name, context.where)
     elif is_randomised(sanitizer):

@@ -26,7 +26,7 @@ OPENERS: dict[str, Callable[..., AbstractContextManager[Client]]] = {
 
 
 def check(settings: ClusterConfig, variables: Sequence[str] = ()) -> None:
-    """Find what is missing before anything is read or written; `variables` are the ${NAME}s that workers will look up."""
+    """Raise InputError if something is missing, before any work; `variables` are the ${NAME}s that workers will read."""
     if settings.kind == "address":
         address.check(settings)
     if settings.kind == "kubernetes":
@@ -35,14 +35,14 @@ def check(settings: ClusterConfig, variables: Sequence[str] = ()) -> None:
 
 @contextmanager
 def connect(settings: ClusterConfig, *, debug: bool = False, variables: Sequence[str] = ()) -> Iterator[Client]:
-    """Yield a client of the configured cluster, and leave nothing running that was started here."""
+    """Yield a client of the configured cluster, and stop everything that was started here."""
     configure(debug)
     with OPENERS[settings.kind](replace(settings, workers=workers(settings)), variables) as client:
         yield client
 
 
 def workers(settings: ClusterConfig) -> int:
-    """How many workers to cut the work for: as configured, else what the kind of cluster suggests."""
+    """Return the number of workers to plan for: as configured, else the default of the kind of cluster."""
     if settings.kind == "kubernetes":
         adaptive = settings.kubernetes.adaptive
         return adaptive.maximum if adaptive else settings.workers or KUBERNETES_WORKERS
@@ -50,14 +50,14 @@ def workers(settings: ClusterConfig) -> int:
 
 
 def memory(settings: ClusterConfig) -> int | None:
-    """Bytes that each worker may use; unknown where somebody else started it."""
+    """Return the bytes that each worker may use; None for a cluster that runs already."""
     if settings.kind == "kubernetes":
         return memory_bytes(settings.kubernetes.resources.worker.memory)
     return local.memory(settings) if settings.kind == "local" else None
 
 
 def warning(settings: ClusterConfig) -> str | None:
-    """What a user should know about the safety of a cluster before using it."""
+    """Return a warning about the security of a cluster, if there is one."""
     if settings.kind == "address":
         return address.warning(settings.address or "")
     if settings.kind == "kubernetes" and settings.kubernetes.tls_secret is None:

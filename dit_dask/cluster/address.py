@@ -1,4 +1,4 @@
-"""A Dask cluster that somebody else started, reached by its scheduler's address."""
+"""A Dask cluster that runs already, at its scheduler's address."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ PROBE_SECONDS = 3
 
 
 def check(settings: ClusterConfig) -> None:
-    """Certificates must be at hand before anything starts."""
+    """Check the certificates before anything starts."""
     if (settings.address or "").startswith("tls://"):
         security.client_security(settings.tls)
 
 
 def warning(address: str) -> str | None:
-    """Plain TCP is only for this machine."""
+    """Return a warning for plain TCP to another machine."""
     if address.startswith("tls://") or is_loopback(urlsplit(address).hostname or ""):
         return None
     return f"{address} is not encrypted, and whoever reaches that scheduler can run code on it; prefer tls://"
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, without asking a name server."""
+    """Return whether a host is this machine, without a name server."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -45,7 +45,7 @@ def is_loopback(host: str) -> bool:
 
 @contextmanager
 def join(settings: ClusterConfig, _variables: Sequence[str] = ()) -> Iterator[Client]:
-    """Yield a client of a cluster that runs already, after making sure that it can do the work."""
+    """Yield a client of a cluster that runs already, after checks of its workers and versions."""
     with reach(settings.address or "", settings.tls, settings.timeout or SECONDS) as client:
         yield client
 
@@ -61,7 +61,7 @@ def reach(address: str, files: TlsFiles | None, seconds: float) -> Iterator[Clie
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VersionMismatchWarning)  # checked below, and more strictly
             client = Client(address, timeout=seconds, security=identity)
-    except Exception as error:  # something else may listen there, and its words read as Dask's can mean anything
+    except Exception as error:  # another program may listen there, and its reply, parsed as Dask's, can raise anything
         raise InputError(f"cluster: {diagnosis(address, files, seconds)}") from error
     with client:
         try:
@@ -73,7 +73,7 @@ def reach(address: str, files: TlsFiles | None, seconds: float) -> Iterator[Clie
 
 
 def diagnosis(address: str, files: TlsFiles | None, seconds: float) -> str:
-    """Find out, by talking to it, why a scheduler did not answer."""
+    """Connect to a scheduler that did not answer and return why."""
     parts = urlsplit(address)
     silent = f"no Dask scheduler answers at {address} within {seconds:g} s"
     try:
@@ -88,7 +88,7 @@ def diagnosis(address: str, files: TlsFiles | None, seconds: float) -> str:
 
 
 def _speaks_tls(place: tuple[str, int]) -> bool:
-    """Only knock: nothing is sent that the other side's identity would matter for."""
+    """Connect without verifying the other side: nothing confidential is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -102,11 +102,11 @@ def _speaks_tls(place: tuple[str, int]) -> bool:
 
 
 def _refusal(address: str, place: tuple[str, int], files: TlsFiles | None) -> str | None:
-    """Repeat the handshake to hear which side refuses; None where TLS itself is fine."""
+    """Repeat the handshake to see which side refuses; None where TLS works."""
     context = security.client_security(files).get_connection_args("client")["ssl_context"]
     try:
         with socket.create_connection(place, PROBE_SECONDS) as plain, context.wrap_socket(plain) as secured:
-            secured.recv(1)  # since TLS 1.3 a refused client learns it only with the first answer
+            secured.recv(1)  # with TLS 1.3 a refused client gets the alert only with the first reply
     except ssl.SSLCertVerificationError:
         return f"the certificate of the scheduler at {address} is not signed by cluster.tls.ca"
     except ssl.SSLError as error:

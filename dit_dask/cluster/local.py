@@ -1,4 +1,4 @@
-"""A cluster on this machine, reachable by nobody else."""
+"""A cluster on this machine, on loopback only."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def in_process() -> Iterator[Client]:
 
 
 def workers(settings: ClusterConfig) -> int:
-    """How many workers: as configured, else one for each core this process may use."""
+    """Return the number of workers: as configured, else one for each core this process may use."""
     from dask.system import CPU_COUNT
 
     return int(settings.workers or CPU_COUNT)
 
 
 def memory(settings: ClusterConfig) -> int:
-    """Bytes that each worker may use: an equal share of the machine's."""
+    """Return the bytes that each worker may use: an equal share of the machine's."""
     from distributed.system import MEMORY_LIMIT
 
     return int(MEMORY_LIMIT) // workers(settings)
@@ -56,7 +56,7 @@ def memory(settings: ClusterConfig) -> int:
 
 @contextmanager
 def start(settings: ClusterConfig, _variables: Sequence[str] = ()) -> Iterator[Client]:
-    """Yield a client of as many worker processes as asked for, on loopback."""
+    """Yield a client of the configured number of worker processes, on loopback."""
     from distributed import Client, LocalCluster
 
     with _deaf_children():
@@ -64,7 +64,7 @@ def start(settings: ClusterConfig, _variables: Sequence[str] = ()) -> Iterator[C
             n_workers=workers(settings),
             threads_per_worker=1,
             memory_limit=memory(settings),
-            host=LOOPBACK,  # the scheduler unpickles what it is sent: nobody else may reach it
+            host=LOOPBACK,  # the scheduler unpickles what it gets, so no other machine may reach it
             dashboard_address=f"{LOOPBACK}:0",
         )
     with cluster, Client(cluster) as client:
@@ -73,8 +73,8 @@ def start(settings: ClusterConfig, _variables: Sequence[str] = ()) -> Iterator[C
 
 @contextmanager
 def _deaf_children() -> Iterator[None]:
-    """Start processes that do not hear Ctrl-C: a terminal sends it to them too, and each would print its own trace."""
-    resource_tracker.ensure_running()  # its start would let the signal through again
+    """Start processes that ignore SIGINT: a terminal sends it to them too, and each would print a trace."""
+    resource_tracker.ensure_running()  # its start would unblock the signal again
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -83,7 +83,7 @@ def _deaf_children() -> Iterator[None]:
 
 
 def configure(debug: bool) -> None:
-    """Keep Dask's own log lines off the terminal unless they were asked for, and let workers reuse their memory."""
+    """Hide Dask's log lines unless configured otherwise, and let workers reuse their memory."""
     import dask
 
     level = "info" if debug else "critical"

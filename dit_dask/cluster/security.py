@@ -19,7 +19,7 @@ MISSING = (
 
 
 def check_files(files: TlsFiles) -> None:
-    """Say in one line which certificate file cannot be used."""
+    """Raise InputError that names a certificate file that cannot be used."""
     for name, file in asdict(files).items():
         try:
             Path(file).read_bytes()
@@ -36,7 +36,7 @@ def check_files(files: TlsFiles) -> None:
 
 
 def client_security(files: TlsFiles | None) -> Security:
-    """What a client needs to speak TLS, and to speak nothing else."""
+    """Return the security of a client that accepts TLS only."""
     from distributed.security import Security
 
     if files is not None:

@@ -1,4 +1,4 @@
-"""Version skew: what must agree between this process and the cluster for results to be the same, found before work starts."""
+"""Version checks: what must agree between this process and the cluster for equal results, before work starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-# code travels as bytecode of one minor Python, and Dask promises nothing between two of its releases;
+# code is sent as bytecode of one minor Python, and Dask releases are not compatible with each other;
 # the others compute or store results, and their patch releases promise not to change any
 RULES: dict[str, Callable[[str], str]] = {
     "python": _minor,
@@ -40,7 +40,7 @@ SCHEDULER = ("python", "dask", "distributed", "cloudpickle")  # it handles tasks
 
 
 def check(client: Client) -> None:
-    """Refuse a cluster whose scheduler or workers run other versions than this client."""
+    """Raise InputError for a cluster whose scheduler or workers run other versions than this client."""
     packages = [name for name in RULES if name != "python"]
     found: dict[str, Any] = client.get_versions(packages=packages)
     differences = skew(found["client"], found["scheduler"], found["workers"])
@@ -49,7 +49,7 @@ def check(client: Client) -> None:
 
 
 def skew(client: Mapping[str, Any], scheduler: Mapping[str, Any] | None, workers: Mapping[str, Any]) -> list[str]:
-    """Name each package that differs, once, with its versions here and there."""
+    """List each package that differs, once, with its versions on both sides."""
     mine, differences = _versions(client), []
     for name, rule in RULES.items():
         places = [("worker", _versions(one)) for one in workers.values()]
@@ -64,6 +64,6 @@ def skew(client: Mapping[str, Any], scheduler: Mapping[str, Any] | None, workers
 
 
 def _versions(side: Mapping[str, Any]) -> dict[str, str]:
-    """Python is reported as 3.11.2.final.0, apart from the packages."""
+    """Return versions by name; Python is reported as 3.11.2.final.0, apart from the packages."""
     python = ".".join(side["host"]["python"].split(".")[:3])
     return {"python": python} | {name: version for name, version in side["packages"].items() if version}

@@ -1,4 +1,4 @@
-"""Certificates for trying out mutual TLS: short-lived, and signed by an authority that ends with this process."""
+"""Certificates for trials of mutual TLS: short-lived, signed by an authority whose key is never stored."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 ROLES = ("scheduler", "worker", "client")
 EXTRA = "dit certificates needs another package: pip install 'dit_dask[tls]'"
-LONGEST_DAYS = 365
+MAX_DAYS = 365
 CLOCK_SKEW = timedelta(minutes=5)
 
 
 def write(folder: str, days: int) -> str:
-    """Write an authority's certificate and a certificate and key for each role; return what to do with them."""
-    if days > LONGEST_DAYS:
-        raise InputError(f"--days must be at most {LONGEST_DAYS}: these certificates are for trying out; got {days}")
+    """Write an authority's certificate and a certificate and key for each role; return the commands that use them."""
+    if days > MAX_DAYS:
+        raise InputError(f"--days must be at most {MAX_DAYS}: these certificates are for trying out; got {days}")
     try:
         import cryptography  # noqa: F401
     except ImportError as error:
@@ -29,24 +29,24 @@ def write(folder: str, days: int) -> str:
     target = Path(folder)
     try:
         target.mkdir(mode=0o700, parents=True)
-        for name, content in _made(days).items():
-            _create(target / name, content)
+        for name, content in _make_files(days).items():
+            _create_file(target / name, content)
     except FileExistsError as error:
         raise InputError(f"--to must be a folder that does not exist yet; got {folder!r}") from error
     except OSError as error:
         raise InputError(f"--to: cannot write {folder}: {error.strerror}") from error
-    return _advice(target)
+    return _format_commands(target)
 
 
-def _create(path: Path, content: bytes) -> None:
-    """Keys are never readable by others, not even for a moment."""
+def _create_file(path: Path, content: bytes) -> None:
+    """Create a file with its final mode: a key is at no time readable by others."""
     mode = 0o600 if path.suffix == ".key" else 0o644
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
 
 
-def _made(days: int) -> dict[str, bytes]:
-    """File names and contents; the authority's key is not among them, so nobody can ever sign another one."""
+def _make_files(days: int) -> dict[str, bytes]:
+    """Return contents by file name; without the authority's key, so that no further certificate can be signed."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -87,15 +87,15 @@ def _certificate(subject: Name, public: Any, issuer: Certificate | None, key: An
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=0 if issuer is None else None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
-        .add_extension(_usage(signs=issuer is None), critical=True)
+        .add_extension(_key_usage(signs=issuer is None), critical=True)
     )
     if issuer is not None:  # Dask's workers are servers to each other and clients of the scheduler
-        both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
+        usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     return builder.sign(key, hashes.SHA256())
 
 
-def _usage(*, signs: bool) -> Any:
+def _key_usage(*, signs: bool) -> Any:
     from cryptography import x509
 
     return x509.KeyUsage(
@@ -104,17 +104,17 @@ def _usage(*, signs: bool) -> Any:
     )  # fmt: skip
 
 
-def _advice(folder: Path) -> str:
-    there = folder.absolute()
+def _format_commands(folder: Path) -> str:
+    path = folder.absolute()
 
     def options(role: str) -> str:
-        return f"--tls-ca-file {there}/ca.crt --tls-cert {there}/{role}.crt --tls-key {there}/{role}.key"
+        return f"--tls-ca-file {path}/ca.crt --tls-cert {path}/{role}.crt --tls-key {path}/{role}.key"
 
     return "\n".join(
         [
             f"dask scheduler --protocol tls {options('scheduler')}",
             f"dask worker tls://HOST:8786 {options('worker')}",
             "dit run CONFIG --cluster tls://HOST:8786 --set "
-            f"'cluster.tls={{ca: {there}/ca.crt, cert: {there}/client.crt, key: {there}/client.key}}'",
+            f"'cluster.tls={{ca: {path}/ca.crt, cert: {path}/client.crt, key: {path}/client.key}}'",
         ]
     )

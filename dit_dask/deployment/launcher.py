@@ -1,4 +1,4 @@
-"""The life of one deployed audit: create its DaskJob, follow it, try again, tidy up, and end with the audit's own exit code."""
+"""Runs one deployed audit: creates its DaskJob, waits for it, retries, removes old ones, and returns the audit's exit code."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dit_dask.execution import progress
 
 POLL_SECONDS = 3.0
 RETRY_SECONDS = 30.0
-PATIENCE_SECONDS = 300.0  # how long the API may be away
-NAMES = 5
+API_RETRY_SECONDS = 300.0  # how long the API may be unavailable
+NAME_ATTEMPTS = 5
 LAUNCHED_BY = "dit-dask/launched-by"
-DONE = {"Successful": 0, "Failed": 2}
-FINAL = (0, 1)  # done; done, and a gate is breached: trying again would change nothing
+EXIT_CODES = {"Successful": 0, "Failed": 2}
+FINAL_CODES = (0, 1)  # passed, or a gate failed: a retry would give the same
 DOCUMENT = Record(
     {
         "job": Field(Anything()),
@@ -39,7 +39,7 @@ DOCUMENT = Record(
 
 @dataclass(frozen=True)
 class Owner:
-    """The Kubernetes Job that the launcher is a pod of: what it starts is removed with it, and its successor takes over."""
+    """The Kubernetes Job of the launcher's pod: DaskJobs are removed with it, and its next pod continues with them."""
 
     name: str
     uid: str
@@ -70,119 +70,119 @@ def read(path: str) -> dict[str, Any]:
 
 def launch(document: Mapping[str, Any], owner: str | None) -> int:
     """Run a deployed audit to its end and return its exit code."""
-    say = progress.Lines().note
+    log = progress.Lines().note
     with ExitStack() as stack:
-        api = _patiently(lambda: stack.enter_context(kube.Kube(document["job"]["metadata"]["namespace"])), say)
-        launcher = Launcher(api, document, _owner(owner), say)
+        api = _retry(lambda: stack.enter_context(kube.Kube(document["job"]["metadata"]["namespace"])), log)
+        launcher = Launcher(api, document, _parse_owner(owner), log)
         try:
             return launcher.run()
         finally:
-            launcher.remove_temporary()
+            launcher.remove_old_jobs()
 
 
-def _patiently(call: Callable[[], Any], say: Callable[[str], None], ends: float = math.inf) -> Any:
-    """Repeat a call while the API is away or overloaded."""
-    ends, pause = min(ends, time.monotonic() + PATIENCE_SECONDS), POLL_SECONDS
+def _retry(call: Callable[[], Any], log: Callable[[str], None], deadline: float = math.inf) -> Any:
+    """Repeat a call while the API is unavailable or overloaded."""
+    deadline, pause = min(deadline, time.monotonic() + API_RETRY_SECONDS), POLL_SECONDS
     while True:
         try:
             return call()
         except kube.KubeError as error:
-            if not error.transient or time.monotonic() + pause > ends:
+            if not error.transient or time.monotonic() + pause > deadline:
                 raise
-            say(f"{error}; trying again")
+            log(f"{error}; trying again")
         time.sleep(pause)
         pause = min(2 * pause, 30.0)
 
 
-def _owner(text: str | None) -> Owner | None:
-    """NAME/UID; a pod without these labels gives '/'."""
+def _parse_owner(text: str | None) -> Owner | None:
+    """Parse NAME/UID; a pod without these labels gives '/'."""
     name, _, uid = (text or "").partition("/")
     return Owner(name, uid) if name and uid else None
 
 
 class Launcher:
-    """Follows one audit at a time; all it needs to remember is in Kubernetes."""
+    """Runs one audit at a time; all its state is in Kubernetes."""
 
-    def __init__(self, api: kube.Kube, document: Mapping[str, Any], owner: Owner | None, say: Callable[[str], None]) -> None:
-        self._api, self._document, self._owner, self._say = api, document, owner, say
-        self._by = owner.name if owner else f"hand-{uuid4().hex[:8]}"
+    def __init__(self, api: kube.Kube, document: Mapping[str, Any], owner: Owner | None, log: Callable[[str], None]) -> None:
+        self._api, self._document, self._owner, self._log = api, document, owner, log
+        self._launched_by = owner.name if owner else f"hand-{uuid4().hex[:8]}"
         self._instance: str = document["job"]["metadata"]["labels"]["app.kubernetes.io/instance"]
-        self._ends = time.monotonic() + document["deadline"]
+        self._deadline = time.monotonic() + document["deadline"]
 
     def run(self) -> int:
-        """Follow what is there already, or create it; resume what failed, a few times."""
-        mine = self._patiently(lambda: self._api.find("DaskJob", {LAUNCHED_BY: self._by}))
-        name = mine[-1]["metadata"]["name"] if mine else self._create()
-        attempt = max(1, len(mine))
+        """Wait for the DaskJob of an earlier pod, or create one; retry a failed one a few times."""
+        jobs = self._retry(lambda: self._api.find("DaskJob", {LAUNCHED_BY: self._launched_by}))
+        name = jobs[-1]["metadata"]["name"] if jobs else self._create()
+        attempt = max(1, len(jobs))
         while True:
             try:
-                code, why = self._follow(name)
+                code, reason = self._follow(name)
             except KeyboardInterrupt:
-                if self._owner is None:  # else the Job's next pod follows it, or it goes with the Job
+                if self._owner is None:  # else the Job's next pod waits for it, or it is removed with the Job
                     self._delete(name)
                 raise
-            self._say(f"DaskJob {name} ended with {code}: {why}")
-            if code in FINAL or attempt > self._document["retries"]:
+            self._log(f"DaskJob {name} ended with {code}: {reason}")
+            if code in FINAL_CODES or attempt > self._document["retries"]:
                 return code
-            self._say(f"trying again in {RETRY_SECONDS:g} s ({attempt} of {self._document['retries']})")
+            self._log(f"trying again in {RETRY_SECONDS:g} s ({attempt} of {self._document['retries']})")
             self._sleep(RETRY_SECONDS, name)
             name, attempt = self._create(), attempt + 1
 
     def _create(self) -> str:
-        """Create the DaskJob under a name that nobody has."""
-        for _ in range(NAMES):
+        """Create the DaskJob under a new name."""
+        for _ in range(NAME_ATTEMPTS):
             name = f"{self._instance}-{datetime.now(UTC):%m%d%H%M%S}-{uuid4().hex[:4]}"
-            made = self._patiently(lambda name=name: self._created(self._manifest("job", name)))  # type: ignore[misc]
-            if made is None:
+            job = self._retry(lambda name=name: self._create_object(self._manifest("job", name)))  # type: ignore[misc]
+            if job is None:
                 continue
             if self._document["autoscaler"] is not None:
                 scaler = self._manifest("autoscaler", name)
-                owner = {"apiVersion": pods.DASK, "kind": "DaskJob", "name": name, "uid": made["metadata"]["uid"]}
+                owner = {"apiVersion": pods.DASK, "kind": "DaskJob", "name": name, "uid": job["metadata"]["uid"]}
                 scaler["metadata"]["ownerReferences"] = [owner]
-                self._patiently(lambda scaler=scaler: self._created(scaler))  # type: ignore[misc]
-            self._say(f"created DaskJob {name}; kubectl logs {name}-runner shows the audit")
+                self._retry(lambda scaler=scaler: self._create_object(scaler))  # type: ignore[misc]
+            self._log(f"created DaskJob {name}; kubectl logs {name}-runner shows the audit")
             return name
-        raise RunError(f"kubernetes: {NAMES} new names for the DaskJob were all taken")
+        raise RunError(f"kubernetes: {NAME_ATTEMPTS} new names for the DaskJob were all taken")
 
-    def _created(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
-        """None where somebody else has the name; an object of ours may come from a try whose answer was lost."""
+    def _create_object(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
+        """Create an object; None if the name is taken. Our own object is there if an earlier reply was lost."""
         try:
             return self._api.create(manifest)
         except kube.KubeError as error:
             if error.status != 409:
                 raise
-        found = self._api.get(manifest["kind"], manifest["metadata"]["name"])
-        ours = found is not None and found["metadata"].get("labels", {}).get(LAUNCHED_BY) == self._by
-        return found if ours else None
+        existing = self._api.get(manifest["kind"], manifest["metadata"]["name"])
+        ours = existing is not None and existing["metadata"].get("labels", {}).get(LAUNCHED_BY) == self._launched_by
+        return existing if ours else None
 
     def _manifest(self, part: str, name: str) -> dict[str, Any]:
-        """Fill in the name, who launched it, and who owns it."""
-        manifest: dict[str, Any] = _named(self._document[part], name)
-        manifest["metadata"]["labels"][LAUNCHED_BY] = self._by
+        """Fill in the name, the launcher and the owner."""
+        manifest: dict[str, Any] = _fill_name(self._document[part], name)
+        manifest["metadata"]["labels"][LAUNCHED_BY] = self._launched_by
         if self._owner is not None:
             manifest["metadata"]["ownerReferences"] = [self._owner.reference()]
         return manifest
 
     def _follow(self, name: str) -> tuple[int, str]:
-        """Watch a DaskJob until its runner has ended; return the exit code and a reason."""
+        """Poll a DaskJob until its runner has ended; return the exit code and a reason."""
         start, running = time.monotonic(), False
         while True:
-            job, runner = self._patiently(lambda: self._look(name))
+            job, runner = self._retry(lambda: self._read_job(name))
             if job is None:
-                return 2, "somebody deleted it"
-            ended = _ended(job, runner)
+                return 2, "it was deleted"
+            ended = _exit_code(job, runner)
             if ended is not None:
                 return ended
             if not running and runner is not None and runner.get("status", {}).get("phase") == "Running":
                 running = True
-                self._say(f"DaskJob {name} is running")
+                self._log(f"DaskJob {name} is running")
             if not running and time.monotonic() - start > self._document["ready"]:
-                why = self._why_not_running(job, runner)
+                reason = self._why_not_running(job, runner)
                 self._delete(name)
-                return 2, f"not running after {self._document['ready']} s: {why}"
+                return 2, f"not running after {self._document['ready']} s: {reason}"
             self._sleep(POLL_SECONDS, name)
 
-    def _look(self, name: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    def _read_job(self, name: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         job = self._api.get("DaskJob", name)
         runners = self._api.find("Pod", {pods.CLUSTER_NAME: name, pods.COMPONENT: "job-runner"})
         return job, runners[-1] if runners else None
@@ -190,38 +190,40 @@ class Launcher:
     def _why_not_running(self, job: Mapping[str, Any], runner: Mapping[str, Any] | None) -> str:
         if runner is not None:
             return f"pod {runner['metadata']['name']}: {pods.trouble(runner)}"
-        acted = job.get("status", {}).get("jobStatus")
-        return f"its status is {acted} and it has no runner pod" if acted else "the Dask operator has not acted; is it running?"
+        status = job.get("status", {}).get("jobStatus")
+        return (
+            f"its status is {status} and it has no runner pod" if status else "the Dask operator has not acted; is it running?"
+        )
 
     def _sleep(self, seconds: float, name: str) -> None:
-        """Wait, but not beyond the deadline; then the DaskJob goes too."""
-        if time.monotonic() + seconds > self._ends:
+        """Wait; at the deadline delete the DaskJob and raise RunError."""
+        if time.monotonic() + seconds > self._deadline:
             self._delete(name)
             raise RunError(f"DaskJob {name} did not end within {self._document['deadline']} s; it was removed")
         time.sleep(seconds)
 
     def _delete(self, name: str) -> None:
-        self._patiently(lambda: self._api.delete("DaskJob", name))
+        self._retry(lambda: self._api.delete("DaskJob", name))
 
-    def _patiently(self, call: Callable[[], Any]) -> Any:
-        return _patiently(call, self._say, self._ends)
+    def _retry(self, call: Callable[[], Any]) -> Any:
+        return _retry(call, self._log, self._deadline)
 
-    def remove_temporary(self) -> None:
-        """Remove all but the newest finished DaskJobs of this audit; a failure to remove_temporary is not the audit's."""
+    def remove_old_jobs(self) -> None:
+        """Remove all but the newest finished DaskJobs of this audit; a failure to do so is only logged."""
         try:
-            found = self._api.find("DaskJob", pods.labels(self._instance))
-            finished = [job for job in found if job.get("status", {}).get("jobStatus") in DONE]
+            jobs = self._api.find("DaskJob", pods.labels(self._instance))
+            finished = [job for job in jobs if job.get("status", {}).get("jobStatus") in EXIT_CODES]
             for job in finished[: -self._document["keep"]]:
                 self._api.delete("DaskJob", job["metadata"]["name"])
         except kube.KubeError as error:
-            self._say(f"{error}; old DaskJobs stay")
+            self._log(f"{error}; old DaskJobs stay")
 
 
-def _ended(job: Mapping[str, Any], runner: Mapping[str, Any] | None) -> tuple[int, str] | None:
-    """The exit code of a runner that has ended; DaskJob's own word where its pod is gone."""
+def _exit_code(job: Mapping[str, Any], runner: Mapping[str, Any] | None) -> tuple[int, str] | None:
+    """Return the exit code of a runner that has ended and a reason; of the DaskJob's status where its pod is gone."""
     if runner is None:
-        word = job.get("status", {}).get("jobStatus")
-        return (DONE[word], f"its status is {word}") if word in DONE else None
+        status = job.get("status", {}).get("jobStatus")
+        return (EXIT_CODES[status], f"its status is {status}") if status in EXIT_CODES else None
     status = runner.get("status", {})
     if status.get("phase") not in ("Succeeded", "Failed"):
         return None
@@ -235,10 +237,10 @@ def _ended(job: Mapping[str, Any], runner: Mapping[str, Any] | None) -> tuple[in
     return (0 if status["phase"] == "Succeeded" else 2), str(status.get("reason") or f"its runner {status['phase'].lower()}")
 
 
-def _named(value: Any, name: str) -> Any:
-    """Copy a template with the stand-in replaced by a name."""
+def _fill_name(value: Any, name: str) -> Any:
+    """Copy a template with the placeholder replaced by a name."""
     if isinstance(value, Mapping):
-        return {key: _named(item, name) for key, item in value.items()}
+        return {key: _fill_name(item, name) for key, item in value.items()}
     if isinstance(value, list):
-        return [_named(item, name) for item in value]
+        return [_fill_name(item, name) for item in value]
     return value.replace(pods.JOB_NAME, name) if isinstance(value, str) else value

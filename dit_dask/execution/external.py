@@ -49,9 +49,9 @@ def ready(tests: Sequence[Test], config: Config, output: Folder) -> tuple[list[T
 def _ready(oracle: ExternalSanitizer, *, is_local: bool) -> tuple[ExternalSanitizer, Mapping[str, str]]:
     """Make an oracle ready; on a cluster of other machines its code may be there only, and is then known by name."""
     try:
-        return oracle.ready()
+        return oracle.prepare()
     except InputError:
-        if is_local or not oracle.is_asked:
+        if is_local or not oracle.is_callable:
             raise
         return oracle, {}
 
@@ -59,7 +59,7 @@ def _ready(oracle: ExternalSanitizer, *, is_local: bool) -> tuple[ExternalSaniti
 def _cache(test: Test, config: Config, output: Folder) -> Folder | None:
     """Releases are kept where the config says, else beside the runs, but in no bucket that was not named for it."""
     asked = test.config.sanitizer.settings["cache"]
-    if asked == NO_CACHE or (test.oracle is not None and not test.oracle.is_asked):
+    if asked == NO_CACHE or (test.oracle is not None and not test.oracle.is_callable):
         return None
     if asked is not None:
         options = config.output.storage_options if "://" in asked else {}
@@ -134,7 +134,7 @@ def examine(
             fresh, risk = ask(test)
             asked[key] = (ProbeResult(**known[test.id]) if test.id in known else fresh, risk if by_risk else None)
             if test.id not in known:
-                progress.note(f"{test.id}: the sanitizer is {fresh.words()}")
+                progress.note(f"{test.id}: the sanitizer is {fresh.description()}")
         examined, estimated_influence = asked[key]
         if examined.deterministic is False and test.parameters.get("repeats", 1) == 1:
             raise InputError(

@@ -14,7 +14,7 @@ from dit_dask.audit.measure_plan import Measurement, MeasurePlan, ReleaseSource,
 from dit_dask.errors import RunError
 from dit_dask.execution.progress import Progress
 from dit_dask.execution.tests import ATTEMPTS, RETRIES, LostWorkError, gathered, result_of
-from dit_dask.measures.base import Divided, MeasureResult
+from dit_dask.measures.base import DividedMeasure, MeasureResult
 from dit_dask.measures.synthetic.closeness import Piece, Records
 from dit_dask.measures.synthetic.space import Neighbours
 from dit_dask.storage.folder import Folder
@@ -81,7 +81,7 @@ class Tasks:
 
     def _task(self, one: Measurement) -> Future:
         release, one = self._release(one.release_source), one.light()
-        if not isinstance(one.measure, Divided):
+        if not isinstance(one.measure, DividedMeasure):
             return self._submit(take_whole, self._shared, one, release, self._folder, key=f"measure-{one.id}")
         pieces = one.measure.pieces(self._material.evidence(one))
         found = [
@@ -115,14 +115,16 @@ def take_whole(shared_inputs: SharedInputs, one: Measurement, release: Release |
 
 def take_piece(shared_inputs: SharedInputs, one: Measurement, release: Release | None, piece: Any) -> Any:
     """On a worker: do one piece of a measurement."""
-    return one.measure.find_piece(shared_inputs.evidence(one, release), piece) if isinstance(one.measure, Divided) else None
+    return (
+        one.measure.find_piece(shared_inputs.evidence(one, release), piece) if isinstance(one.measure, DividedMeasure) else None
+    )
 
 
 def take_joined(
     shared_inputs: SharedInputs, one: Measurement, release: Release | None, folder: Folder, found: Sequence[Any]
 ) -> None:
     """On a worker: put the pieces together and keep the result."""
-    if isinstance(one.measure, Divided):
+    if isinstance(one.measure, DividedMeasure):
         keep(folder, one, one.measure.join(shared_inputs.evidence(one, release), found))
 
 

@@ -1,4 +1,4 @@
-"""The Python face of the discrimination rate: frames, series and arrays, in memory or on Dask, in; numbers out."""
+"""The discrimination rate as public functions of frames, series and arrays, in memory or on Dask."""
 
 from __future__ import annotations
 
@@ -12,9 +12,17 @@ import numpy as np
 from dit_dask import seeds
 from dit_dask.config.constraints import Choice
 from dit_dask.errors import InputError
-from dit_dask.measures.discrimination.contingency import MISSING, Coded, ContingencyTable, bootstrap, coded, combined, rate_of
+from dit_dask.measures.discrimination.contingency import (
+    MISSING,
+    CodedColumn,
+    ContingencyTable,
+    bootstrap,
+    compute_rate_from_codes,
+    encode_columns,
+    number_combinations,
+)
 from dit_dask.measures.discrimination.histogram import ESTIMATORS
-from dit_dask.measures.discrimination.semantic import partition, reading
+from dit_dask.measures.discrimination.semantic import number_groups, resolve_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,14 +55,14 @@ def discrimination_rate(
     "plug-in", or "miller-madow" or "grassberger" where few rows stand behind a value. A target with one value gives 1.
     """
     Choice(tuple(ESTIMATORS)).check(estimator, "estimator")
-    columns, groups = _gathered(target, keys, missing), _groups(semantic)
+    columns, groups = _gather_columns(target, keys, missing), _read_groups(semantic)
     if columns.is_dask:
-        from dit_dask.execution import histograms as tallies
+        from dit_dask.execution import histograms
 
-        question = tallies.ask(columns.frame, TARGET, _keys(columns), missing, groups)
-        return tallies.rate_of(columns.frame, question, estimator).value
-    (codes, *keys), _ = _coded(columns, missing, groups)
-    return rate_of([column.codes for column in keys], codes.codes, estimator).value
+        spec = histograms.describe_columns(columns.frame, TARGET, _keys(columns), missing, groups)
+        return histograms.compute_rate(columns.frame, spec, estimator).value
+    (codes, *keys), _ = _encode(columns, missing, groups)
+    return compute_rate_from_codes([column.codes for column in keys], codes.codes, estimator).value
 
 
 def discrimination_by_value(
@@ -65,16 +73,18 @@ def discrimination_by_value(
     `rate` is 1 - p(y) H(X|Y=y) / H(X), near 1 for anything rare; `refinement` is 1 - H(X|Y=y) / H(X), what the value tells
     about its own rows. A combination is a tuple. Parameters are those of `discrimination_rate`.
     """
-    columns, groups = _gathered(target, keys, missing), _groups(semantic)
+    columns, groups = _gather_columns(target, keys, missing), _read_groups(semantic)
     if columns.is_dask:
-        from dit_dask.execution import histograms as tallies
+        from dit_dask.execution import histograms
 
-        labels, profile = tallies.by_key(columns.frame, tallies.ask(columns.frame, TARGET, _keys(columns), missing, groups))
+        labels, profile = histograms.profile_keys(
+            columns.frame, histograms.describe_columns(columns.frame, TARGET, _keys(columns), missing, groups)
+        )
     else:
-        joint, labels = _counted(columns, missing, groups)
-        profile = joint.profile()
+        table, labels = _count_pairs(columns, missing, groups)
+        profile = table.profile()
     values = [label[0] if len(label) == 1 else label for label in labels]
-    return _sorted(values, profile.count.astype(np.int64), profile.rates, profile.refinements)
+    return _sort_by_value(values, profile.count.astype(np.int64), profile.rates, profile.refinements)
 
 
 def discrimination_interval(
@@ -92,17 +102,19 @@ def discrimination_interval(
         raise InputError(f"level must be between 0 and 1; got {level:g}")
     if replicates < 50:
         raise InputError(f"replicates must be an integer >= 50; got {replicates}")
-    columns, groups = _gathered(target, keys, missing), _groups(semantic)
+    columns, groups = _gather_columns(target, keys, missing), _read_groups(semantic)
     if columns.is_dask:
-        from dit_dask.execution import histograms as tallies
+        from dit_dask.execution import histograms
 
-        joint = tallies.joint_of(columns.frame, tallies.ask(columns.frame, TARGET, _keys(columns), missing, groups))
+        table = histograms.count_pairs(
+            columns.frame, histograms.describe_columns(columns.frame, TARGET, _keys(columns), missing, groups)
+        )
     else:
-        joint = _counted(columns, missing, groups)[0]
-    return bootstrap(joint, level, replicates, seeds.stream(seed, "bootstrap"))
+        table = _count_pairs(columns, missing, groups)[0]
+    return bootstrap(table, level, replicates, seeds.stream(seed, "bootstrap"))
 
 
-def _groups(semantic: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
+def _read_groups(semantic: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
     if semantic is None:
         return None
     if not isinstance(semantic, Mapping):
@@ -116,39 +128,39 @@ def _groups(semantic: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"semantic.hierarchy: cannot read {path}") from error
 
-    return reading(semantic, read)
+    return resolve_groups(semantic, read)
 
 
-def _counted(
+def _count_pairs(
     columns: Columns, missing: str | None, groups: Mapping[Any, Any] | None
 ) -> tuple[ContingencyTable, list[tuple[Any, ...]]]:
-    (target, *keys), _ = _coded(columns, missing, groups)
-    key = combined([column.codes for column in keys])
+    (target, *keys), _ = _encode(columns, missing, groups)
+    key = number_combinations([column.codes for column in keys])
     first = np.unique(key, return_index=True)[1]
     return ContingencyTable.of(key, target.codes), [tuple(column.label(column.codes[row]) for column in keys) for row in first]
 
 
-def _coded(columns: Columns, missing: str | None, groups: Mapping[Any, Any] | None) -> tuple[list[Coded], Any]:
-    """Code the target, read through its groups, and the keys."""
-    shown = {name: columns.frame[place] for name, place in zip((TARGET, *columns.names), columns.frame.columns, strict=True)}
-    (target, *keys), kept = coded(shown, missing)
+def _encode(columns: Columns, missing: str | None, groups: Mapping[Any, Any] | None) -> tuple[list[CodedColumn], Any]:
+    """Encode the target, by its groups if given, and the keys."""
+    cells = {name: columns.frame[column] for name, column in zip((TARGET, *columns.names), columns.frame.columns, strict=True)}
+    (target, *keys), kept = encode_columns(cells, missing)
     if groups is not None:
         present = np.unique(target.codes)
         numbers = np.zeros(target.span, np.int64)
-        numbers[present] = partition(groups, [target.label(code) for code in present])
-        target = Coded(numbers[target.codes], target.labels)
+        numbers[present] = number_groups(groups, [target.label(code) for code in present])
+        target = CodedColumn(numbers[target.codes], target.labels)
     return [target, *keys], kept
 
 
-def _sorted(values: Sequence[Any], count: Any, rates: Any, refinements: Any) -> pd.DataFrame:
+def _sort_by_value(values: Sequence[Any], count: Any, rates: Any, refinements: Any) -> pd.DataFrame:
     """Order by value, by its text where values do not compare, so that equal tables give equal frames."""
     import pandas as pd
 
     try:
-        order = sorted(range(len(values)), key=lambda place: values[place])
+        order = sorted(range(len(values)), key=lambda index: values[index])
     except TypeError:
-        order = sorted(range(len(values)), key=lambda place: str(values[place]))
-    column = pd.Series([values[place] for place in order], dtype=object).infer_objects()
+        order = sorted(range(len(values)), key=lambda index: str(values[index]))
+    column = pd.Series([values[index] for index in order], dtype=object).infer_objects()
     return pd.DataFrame({"value": column, "count": count[order], "rate": rates[order], "refinement": refinements[order]})
 
 
@@ -156,56 +168,56 @@ def _keys(columns: Columns) -> list[str]:
     return [name for name in columns.frame.columns if name != TARGET]
 
 
-def _gathered(target: Any, keys: Any, missing: str | None) -> Columns:
-    """Put target and keys into one frame, checked."""
+def _gather_columns(target: Any, keys: Any, missing: str | None) -> Columns:
+    """Check target and keys and put them into one frame."""
     if missing is not None:
         Choice(MISSING).check(missing, "missing")
     kinds = [type(part).__module__.partition(".")[0] in ("dask", "dask_expr") for part in (target, keys)]
     if any(kinds) and not all(kinds):
         raise InputError("target and keys must both be Dask collections, or both be in memory; got one of each")
     name = getattr(target, "name", None) if getattr(target, "ndim", 1) == 1 and hasattr(target, "dtype") else None
-    names = tuple(str(one) for one in getattr(keys, "columns", ())) or (str(getattr(keys, "name", None) or "keys"),)
+    names = tuple(str(column) for column in getattr(keys, "columns", ())) or (str(getattr(keys, "name", None) or "keys"),)
     if isinstance(name, str) and not _is_array(target) and not _is_array(keys) and name in names:
         raise InputError(f"the target {name!r} is also among the keys")
     if all(kinds):
-        from dit_dask.execution import histograms as tallies
+        from dit_dask.execution import histograms
 
-        frame = tallies.together(target, keys, TARGET)
+        frame = histograms.join_columns(target, keys, TARGET)
     else:
-        frame = _together(target, keys)
+        frame = _join_columns(target, keys)
     count = len(frame.columns) - 1
-    return Columns(frame, names if len(names) == count else tuple(f"keys[{place}]" for place in range(count)), all(kinds))
+    return Columns(frame, names if len(names) == count else tuple(f"keys[{position}]" for position in range(count)), all(kinds))
 
 
 def _is_array(value: Any) -> bool:
-    """Tell arrays, whose name is not a column's, from series and frames."""
+    """Whether a value is an array or a list, not a series or a frame: those have column names."""
     return not hasattr(value, "index") or not hasattr(value, "dtypes")
 
 
-def _together(target: Any, keys: Any) -> pd.DataFrame:
+def _join_columns(target: Any, keys: Any) -> pd.DataFrame:
     import pandas as pd
 
     if _is_array(target):
-        target = _cells(target, "target")
+        target = _to_array(target, "target")
         if target.ndim != 1:
             raise InputError(f"target must be one column; got an array of {target.ndim} dimensions")
     elif getattr(target, "ndim", 1) != 1:
         raise InputError(f"target must be one column; got {target.shape[1]}")
     if not _is_array(target) and not _is_array(keys) and not target.index.equals(keys.index):
         raise InputError("target and keys must have the same index, row by row")
-    table = pd.DataFrame(keys if not _is_array(keys) else _cells(keys, "keys"))
+    table = pd.DataFrame(keys if not _is_array(keys) else _to_array(keys, "keys"))
     if len(table) != len(target):
         raise InputError(f"target and keys must have as many rows; got {len(target)} and {len(table)}")
     if not table.shape[1]:
         raise InputError("keys must have at least one column; got none")
-    table = table.set_axis([f"key{place}" for place in range(table.shape[1])], axis=1).reset_index(drop=True)
+    table = table.set_axis([f"key{position}" for position in range(table.shape[1])], axis=1).reset_index(drop=True)
     table.insert(0, TARGET, pd.Series(target).reset_index(drop=True))
     return table
 
 
-def _cells(values: Any, what: str) -> Any:
-    """Lists and arrays alike, as an array of one or two dimensions."""
+def _to_array(values: Any, name: str) -> Any:
+    """Return a list or an array as an array of one or two dimensions."""
     array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=None)
     if array.ndim not in (1, 2):
-        raise InputError(f"{what} must have one or two dimensions; got {array.ndim}")
+        raise InputError(f"{name} must have one or two dimensions; got {array.ndim}")
     return array

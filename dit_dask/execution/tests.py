@@ -25,7 +25,7 @@ from dit_dask.errors import DitError, RunError
 from dit_dask.execution.progress import Counting, Progress
 from dit_dask.execution.stall import Watchdog
 from dit_dask.sanitizers.claims import Recheck, recheck
-from dit_dask.sanitizers.external.probe import ProbeResult, examine
+from dit_dask.sanitizers.external.probe import ProbeResult, probe
 from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ def examine_of(test: Test) -> tuple[ProbeResult, Floats]:
     oracle, procedure = test.oracle, test.procedure
     if oracle is None or not isinstance(procedure, Procedure):
         raise TypeError("only black boxes are examined")
-    found, table = examine(oracle, test.rows.table, procedure.rng), test.rows.table
+    found, table = probe(oracle, test.rows.table, procedure.rng), test.rows.table
     return found, estimated_influence(table, procedure.full(table), procedure)
 
 

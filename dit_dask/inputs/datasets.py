@@ -1,4 +1,4 @@
-"""Known tables: a census drawn from an embedded model, and public datasets found or fetched by name."""
+"""Known tables: a census drawn from an embedded model, and public datasets by name, from disk or downloaded."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def adult_csv(downloads: Sequence[bytes]) -> bytes:
     train, test = downloads
     rows = [[*row, "train"] for row in _adult_rows(train)]
     rows += [[*row[:-1], row[-1].removesuffix("."), "test"] for row in _adult_rows(test)]
-    return _csv(ADULT_HEADER, rows)
+    return _join_csv(ADULT_HEADER, rows)
 
 
 def _adult_rows(download: bytes) -> Iterator[list[str]]:
@@ -68,10 +68,10 @@ def internet_csv(downloads: Sequence[bytes]) -> bytes:
     """Turn the tab-separated survey without header into a CSV; empty cells become `?`."""
     (survey,) = downloads
     lines = (line.removesuffix("\r") for line in survey.decode("utf-8").split("\n"))
-    return _csv(INTERNET_HEADER, ([cell or "?" for cell in line.split("\t")] for line in lines if line))
+    return _join_csv(INTERNET_HEADER, ([cell or "?" for cell in line.split("\t")] for line in lines if line))
 
 
-def _csv(header: str, rows: Iterable[Sequence[str]]) -> bytes:
+def _join_csv(header: str, rows: Iterable[Sequence[str]]) -> bytes:
     """Write unquoted lines; a row of another width, or with a comma in a cell, is not the known dataset."""
     commas = header.count(",")
     lines = [header]
@@ -157,16 +157,16 @@ def _census_codes(model: Mapping[str, Any], rows: int, seed: int) -> dict[str, I
 
     root = model["edges"][0]["parent"]
     weights = np.array([list(model["marginals"][root].values())], dtype=np.int64)
-    codes = {root: _draw(weights, np.zeros(rows, dtype=np.int64), seed, root)}
+    codes = {root: _draw_codes(weights, np.zeros(rows, dtype=np.int64), seed, root)}
     for edge in model["edges"]:
         parent, child = edge["parent"], edge["child"]
         weights = _edge_weights(model["marginals"][parent], model["marginals"][child], edge["counts"])
-        codes[child] = _draw(weights, codes[parent], seed, child)
+        codes[child] = _draw_codes(weights, codes[parent], seed, child)
     return codes
 
 
 def _edge_weights(parent: Mapping[str, int], child: Mapping[str, int], counts: Mapping[str, Mapping[str, int]]) -> Ints:
-    """Return (parent, child) weights: the published cells, and suppressed records spread by what the child lacks.
+    """Return (parent, child) weights: the published cells, and suppressed records spread by what is missing of the child.
 
     So the child keeps its marginal, and a parent value without any published cell draws from the child alone.
     """
@@ -175,12 +175,12 @@ def _edge_weights(parent: Mapping[str, int], child: Mapping[str, int], counts: M
     cells = np.array([[counts.get(p, {}).get(c, 0) for c in child] for p in parent], dtype=np.int64)
     hidden = np.maximum(np.array(list(parent.values())) - cells.sum(axis=1), 0)
     marginal = np.array(list(child.values()))
-    lacking = np.maximum(marginal - cells.sum(axis=0), 0)
-    spread = lacking if lacking.any() else marginal
+    missing = np.maximum(marginal - cells.sum(axis=0), 0)
+    spread = missing if missing.any() else marginal
     return np.asarray(cells * spread.sum() + hidden[:, None] * spread, dtype=np.int64)
 
 
-def _draw(weights: Ints, parents: Ints, seed: int, attribute: str) -> Ints:
+def _draw_codes(weights: Ints, parents: Ints, seed: int, attribute: str) -> Ints:
     """Return (n,) columns of the (parent, child) weights, each drawn from the row that `parents` names."""
     import numpy as np
 
@@ -206,26 +206,26 @@ def locate(name: str) -> str:
     if not cached.is_file():
         try:
             content = dataset.to_csv([store.fetch(url) for url in dataset.urls])
-            _keep(content, cached, dataset.sha256)
+            _store_download(content, cached, dataset.sha256)
         except Exception as failure:  # each filesystem, HTTP above all, has errors of its own
-            looked = f"not in DIT_DATA ({folder})" if folder else "DIT_DATA is not set"
+            searched = f"not in DIT_DATA ({folder})" if folder else "DIT_DATA is not set"
             raise errors.InputError(
-                f"dataset {name}: {looked}, not in the cache ({cached}), and the download failed "
+                f"dataset {name}: {searched}, not in the cache ({cached}), and the download failed "
                 f"({store.reason(failure)}); get it from {dataset.home}"
             ) from failure
     return str(cached)
 
 
-def _keep(content: bytes, path: Path, sha256: str) -> None:
-    """Write a download that is what it should be, so that no reader ever sees half of it."""
+def _store_download(content: bytes, path: Path, sha256: str) -> None:
+    """Check a download's digest and write it atomically."""
     digest = hashlib.sha256(content).hexdigest()
     if digest != sha256:
         raise ValueError(f"not the known dataset: sha256 must be {sha256}; got {digest}")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".download-", dir=path.parent) as scratch:
-        whole = Path(scratch) / path.name
-        whole.write_bytes(content)
-        os.replace(whole, path)
+        complete = Path(scratch) / path.name
+        complete.write_bytes(content)
+        os.replace(complete, path)
 
 
 def resolve(url: str) -> str:
@@ -236,13 +236,13 @@ def resolve(url: str) -> str:
     if name == CENSUS:
         return url
     if name.startswith(HIERARCHIES):
-        return _hierarchy(name.removeprefix(HIERARCHIES))
+        return _find_hierarchy(name.removeprefix(HIERARCHIES))
     if name in DATASETS:
         return locate(name)
     raise errors.unknown(f"{SCHEME} address", name, [*DATASETS, CENSUS, f"{HIERARCHIES}NAME.csv"])
 
 
-def _hierarchy(name: str) -> str:
+def _find_hierarchy(name: str) -> str:
     embedded = {path.name: path for path in (_package_data() / "hierarchies").glob("*.csv")}
     if name in embedded:
         return str(embedded[name])

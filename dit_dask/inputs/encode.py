@@ -1,4 +1,4 @@
-"""From columns to codes: the edge where values are checked, once."""
+"""Encodes columns as codes and checks their values, once."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dit_dask.values.schema import MIN_DISCLOSED_COUNT, Attribute, Secret
 if TYPE_CHECKING:
     import pandas as pd
 
-LONGEST_INTEGER = 1000
+MAX_DIGITS = 1000
 
 
-def _single_type(name: str, column: pd.Series[Any]) -> None:
-    """Refuse an object column that mixes types, which pandas keeps side by side."""
+def _check_single_type(name: str, column: pd.Series[Any]) -> None:
+    """Raise InputError for an object column that mixes types."""
     if column.dtype == object:
         types = sorted({type(cell).__name__ for cell in column})
         if len(types) > 1:
@@ -37,27 +37,27 @@ def encode_numeric(name: str, column: pd.Series[Any]) -> tuple[Attribute, Codes]
     """Code a numeric column by the rank of its values; the numbers themselves only give widths."""
     import pandas as pd
 
-    _single_type(name, column)
+    _check_single_type(name, column)
     if isinstance(column.iloc[0], bool | np.bool_):
         raise InputError(f"column {name!r} must be numeric; got booleans (use kind: categorical)")
     factors, distinct = pd.factorize(column)
-    numbers = _numbers(name, distinct, np.bincount(factors), factors)
+    numbers = _convert_numbers(name, distinct, np.bincount(factors), factors)
     unit = None
     if numbers.dtype.kind == "M":
         unit, numbers = np.datetime_data(numbers.dtype)[0], numbers.view(np.int64)
     levels, inverse = np.unique(numbers, return_inverse=True)
-    values = levels if levels.dtype == np.float64 else _offsets(levels)
+    values = levels if levels.dtype == np.float64 else _compute_offsets(levels)
     attribute = Attribute(name, "numeric", tuple(levels.tolist()), values, unit=unit)
     return attribute, inverse.astype(np.int32)[factors]
 
 
-def _offsets(levels: NDArray[Any]) -> Floats:
-    """Distances from the smallest level, subtracted exactly before they become floats."""
+def _compute_offsets(levels: NDArray[Any]) -> Floats:
+    """Return distances from the smallest level, subtracted exactly before they become floats."""
     return np.array([float(step) for step in (levels.astype(object) - levels.astype(object)[0])])
 
 
-def _numbers(name: str, distinct: Any, counts: Ints, factors: Ints) -> NDArray[Any]:
-    """Turn the distinct cells of a column into numbers that sort and subtract exactly."""
+def _convert_numbers(name: str, distinct: Any, counts: Ints, factors: Ints) -> NDArray[Any]:
+    """Convert the distinct cells of a column to numbers that sort and subtract exactly."""
     import datetime
     import decimal
 
@@ -66,20 +66,20 @@ def _numbers(name: str, distinct: Any, counts: Ints, factors: Ints) -> NDArray[A
     cells = pd.Series(distinct)
     first = cells.iloc[0]
     if isinstance(first, str):
-        return _parsed(name, cells.astype(str), counts, factors)
+        return _parse_numbers(name, cells.astype(str), counts, factors)
     if pd.api.types.is_float_dtype(cells.dtype):
-        return _finite(name, cells.to_numpy(np.float64))
+        return _check_finite(name, cells.to_numpy(np.float64))
     if pd.api.types.is_datetime64_any_dtype(cells.dtype) or isinstance(first, datetime.date):
-        return _stamps(cells)
+        return _convert_dates(cells)
     if isinstance(first, int | np.integer):
-        return _exact([int(cell) for cell in cells])
+        return _convert_integers([int(cell) for cell in cells])
     if isinstance(first, decimal.Decimal):
         return np.array(cells.tolist(), object)
     raise InputError(f"column {name!r} must be numbers or dates; got values of type {type(first).__name__}")
 
 
-def _stamps(cells: pd.Series[Any]) -> NDArray[Any]:
-    """Dates and times as whole nanoseconds, or microseconds where they reach too far."""
+def _convert_dates(cells: pd.Series[Any]) -> NDArray[Any]:
+    """Convert dates and times to integer nanoseconds, or microseconds where nanoseconds overflow."""
     import pandas as pd
 
     times = pd.to_datetime(cells)
@@ -91,37 +91,37 @@ def _stamps(cells: pd.Series[Any]) -> NDArray[Any]:
     return stamps
 
 
-def _exact(numbers: Sequence[int]) -> NDArray[Any]:
-    """Integers as int64 where they fit, as Python integers where not."""
+def _convert_integers(numbers: Sequence[int]) -> NDArray[Any]:
+    """Return integers as int64 where they fit, else as Python integers."""
     fits = all(-(2**63) <= number < 2**63 for number in numbers)
     return np.array(numbers, np.int64 if fits else object)
 
 
-def _finite(name: str, numbers: Floats) -> Floats:
+def _check_finite(name: str, numbers: Floats) -> Floats:
     if not np.isfinite(numbers).all():
         raise InputError(f"column {name!r} must be finite numbers; got an infinite one")
     return numbers + 0.0  # -0.0 and 0.0 are one value
 
 
-def _parsed(name: str, cells: pd.Series[str], counts: Ints, factors: Ints) -> NDArray[Any]:
-    """Read text as integers, decimals or ISO dates: all of one sort, or an error that says where."""
+def _parse_numbers(name: str, cells: pd.Series[str], counts: Ints, factors: Ints) -> NDArray[Any]:
+    """Parse text as integers, decimals or ISO dates, all of one sort; the error names the first row."""
     import pandas as pd
 
-    whole = cells.str.fullmatch(INTEGER).to_numpy(bool)
-    if whole.all():
-        if cells.str.len().max() > LONGEST_INTEGER:
-            raise InputError(f"column {name!r} must be numbers; got one of more than {LONGEST_INTEGER} digits")
-        return _exact([int(cell) for cell in cells])
+    is_integer = cells.str.fullmatch(INTEGER).to_numpy(bool)
+    if is_integer.all():
+        if cells.str.len().max() > MAX_DIGITS:
+            raise InputError(f"column {name!r} must be numbers; got one of more than {MAX_DIGITS} digits")
+        return _convert_integers([int(cell) for cell in cells])
     decimal = cells.str.fullmatch(DECIMAL).to_numpy(bool)
     if decimal.all():
         numbers = np.array([float(cell) for cell in cells])
-        if (whole & (np.abs(numbers) >= 2**53)).any():
+        if (is_integer & (np.abs(numbers) >= 2**53)).any():
             raise InputError(f"column {name!r} mixes decimals with integers beyond 2^53, which they cannot represent")
-        return _finite(name, numbers)
+        return _check_finite(name, numbers)
     if not decimal.any():
         dates = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
         if dates.notna().all():
-            return _stamps(dates)
+            return _convert_dates(dates)
         decimal = dates.notna().to_numpy(bool)
     bad = np.flatnonzero(~decimal)
     worst = bad[counts[bad].argmax()]
@@ -133,13 +133,13 @@ def _parsed(name: str, cells: pd.Series[str], counts: Ints, factors: Ints) -> ND
     )
 
 
-def _labels(name: str, column: pd.Series[Any]) -> tuple[Ints, list[str], list[Any]]:
+def _convert_labels(name: str, column: pd.Series[Any]) -> tuple[Ints, list[str], list[Any]]:
     """Return each row's label number, the labels as text and the values they came from."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
-    _single_type(name, column)
+    _check_single_type(name, column)
     factors, distinct = pd.factorize(column)
     values = list(distinct)
     labels = [str(value) for value in values]
@@ -151,7 +151,7 @@ def _labels(name: str, column: pd.Series[Any]) -> tuple[Ints, list[str], list[An
 def encode_categorical(name: str, column: pd.Series[Any], path: str | None, config: Config) -> tuple[Attribute, Codes]:
     """Code a categorical column by the leaves of its hierarchy, in depth-first order."""
     where = f"schema.quasi_identifiers.{name}.hierarchy"
-    factors, labels, _ = _labels(name, column)
+    factors, labels, _ = _convert_labels(name, column)
     hierarchy = flat(sorted(labels)) if path is None else read_hierarchy(name, path, labels, config, where)
     code = {label: position for position, label in enumerate(hierarchy.leaves)}
     attribute = Attribute(name, "categorical", hierarchy.leaves, None, hierarchy)
@@ -162,7 +162,7 @@ def encode_sensitive(column: pd.Series[Any], config: Config) -> tuple[Secret, Co
     """Fix the order of the sensitive values: as given, else sorted (as numbers where all are numbers)."""
     described = config.checked_schema.sensitive
     name = described.name
-    factors, labels, _ = _labels(name, column)
+    factors, labels, _ = _convert_labels(name, column)
     if len(labels) == 1:
         raise InputError(f"the sensitive column {name!r} is constant: there is nothing to infer")
     if described.order is not None:

@@ -14,7 +14,7 @@ from dit_dask.values.hierarchy import Hierarchy, missing_leaf, parse
 def read_hierarchy(name: str, path: str, labels: Sequence[str], config: Config, where: str) -> Hierarchy:
     """Read a hierarchy that has a leaf for every label."""
     hierarchy = parse(read_text(path, config, where), public_url(path))
-    homeless = missing_leaf(hierarchy, labels)
-    if homeless is not None:
-        raise InputError(f"{where}: {public_url(path)} has no leaf for the value {homeless!r} of column {name!r}")
+    missing = missing_leaf(hierarchy, labels)
+    if missing is not None:
+        raise InputError(f"{where}: {public_url(path)} has no leaf for the value {missing!r} of column {name!r}")
     return hierarchy

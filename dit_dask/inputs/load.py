@@ -80,12 +80,12 @@ def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None
     used = select_rows(np.flatnonzero(~incomplete), config)
     attributes = []
     codes = np.empty((len(used), len(quasi)), np.int32)
-    for place, (name, described) in enumerate(quasi.items()):
+    for position, (name, described) in enumerate(quasi.items()):
         cells = frame[name].iloc[used]
         if described.kind == "numeric":
-            attribute, codes[:, place] = encode_numeric(name, cells)
+            attribute, codes[:, position] = encode_numeric(name, cells)
         else:
-            attribute, codes[:, place] = encode_categorical(name, cells, described.hierarchy, config)
+            attribute, codes[:, position] = encode_categorical(name, cells, described.hierarchy, config)
         attributes.append(attribute)
     secret, secret_codes = encode_sensitive(frame[secret_name].iloc[used], config)
     table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
@@ -108,10 +108,10 @@ def blank_missing(frame: pd.DataFrame, marks: Any) -> pd.DataFrame:
     """Put None, or NaN in a column of numbers, where a mark stands; number the rows."""
     frame = frame.reset_index(drop=True)
     for column in frame.columns:
-        gone = missing_cells(frame, [column], marks)
-        if gone.any():
+        is_missing = missing_cells(frame, [column], marks)
+        if is_missing.any():
             cells = frame[column] if frame[column].dtype.kind not in "iub" else frame[column].astype(object)
-            frame[column] = cells.mask(gone, None)
+            frame[column] = cells.mask(is_missing, None)
     return frame
 
 
@@ -119,16 +119,16 @@ def missing_cells(frame: pd.DataFrame, columns: Sequence[str], marks: Any) -> Bo
     """Return (rows,): whether a used cell is empty or holds a mark."""
     import pandas as pd
 
-    gone = np.zeros(len(frame), bool)
+    is_missing = np.zeros(len(frame), bool)
     for column in columns:
         cells = frame[column]
-        gone |= cells.isna().to_numpy(bool)
-        mine = {"", *(str(mark) for mark in (marks.get(column, []) if isinstance(marks, Mapping) else marks))}
+        is_missing |= cells.isna().to_numpy(bool)
+        own_marks = {"", *(str(mark) for mark in (marks.get(column, []) if isinstance(marks, Mapping) else marks))}
         if pd.api.types.is_float_dtype(cells.dtype):  # 999 marks 999.0
-            gone |= cells.isin([float(mark) for mark in mine if re.fullmatch(DECIMAL, mark)]).to_numpy(bool)
+            is_missing |= cells.isin([float(mark) for mark in own_marks if re.fullmatch(DECIMAL, mark)]).to_numpy(bool)
         else:
-            gone |= cells.astype(str).isin(mine).to_numpy(bool)
-    return gone
+            is_missing |= cells.astype(str).isin(own_marks).to_numpy(bool)
+    return is_missing
 
 
 def select_rows(complete: Ints, config: Config) -> Ints:

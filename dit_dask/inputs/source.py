@@ -1,4 +1,4 @@
-"""Which files a config's source means: a path, a glob, or whatever a pointer names today."""
+"""Finds the files of a config's source: a path, a glob, or the file that a pointer names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATEST = "data.source.latest"
 
 
 def check_source(config: Config) -> None:
-    """Find out whether there are files to read, without reading them."""
+    """Check that there are files to read, without reading them."""
     if config.data.source != EMBEDDED:
         source_files(config)
 
@@ -27,40 +27,40 @@ def source_files(config: Config) -> tuple[Location, Any, list[str]]:
     """Find the files of the source; of a `latest`, the newest."""
     source, options = config.data.source, config.data.storage_options
     if isinstance(source, str):
-        return _files(_input(source, config, options), source)
+        return _find_files(_resolve_location(source, config, options), source)
     pointer = source.latest
     if any(mark in pointer for mark in "*?["):
-        location, fs, paths = _files(_input(pointer, config, options), pointer)
+        location, fs, paths = _find_files(_resolve_location(pointer, config, options), pointer)
         return location, fs, paths[-1:]
-    target = _pointed(read_text(pointer, config, LATEST, options), pointer)
-    return _files(_input(target, config, options), target)
+    target = _resolve_pointer(read_text(pointer, config, LATEST, options), pointer)
+    return _find_files(_resolve_location(target, config, options), target)
 
 
 def table_files(source: str, options: Mapping[str, Any], config: Config, where: str) -> tuple[Location, Any, list[str]]:
     """Find the files of another table that the config names."""
-    return _files(_input(source, config, options), source, where)
+    return _find_files(_resolve_location(source, config, options), source, where)
 
 
-def _pointed(text: str, pointer: str) -> str:
-    """Resolve what a pointer says: a name beside or below the pointer, as plain text or as {"source": name}."""
+def _resolve_pointer(text: str, pointer: str) -> str:
+    """Return the path in a pointer file: a name beside or below it, as plain text or as {"source": name}."""
     import json
 
     try:
-        said = json.loads(text)
+        content = json.loads(text)
     except ValueError:
-        said = text.strip()
-    name = said.get("source") if isinstance(said, dict) else said
+        content = text.strip()
+    name = content.get("source") if isinstance(content, dict) else content
     folder = pointer[: pointer.rfind("/") + 1]
     is_name = isinstance(name, str) and re.fullmatch(r"[^\n\r]{1,1000}", name)
     name = str(name).removeprefix(folder or "./")
-    # whoever may write the pointer must not be able to send us, and our credentials, elsewhere
+    # a writer of the pointer must not be able to direct us, with our credentials, to another place
     if not is_name or not name or "://" in name or name.startswith("/") or ".." in name.split("/"):
         expected = 'one name of a file beside or below it, or {"source": name}'
         raise InputError(f"{LATEST}: {public_url(pointer)} must hold {expected}")
     return folder + name
 
 
-def _input(path: str, config: Config, options: Mapping[str, Any] | None = None) -> Location:
+def _resolve_location(path: str, config: Config, options: Mapping[str, Any] | None = None) -> Location:
     """Resolve known names and paths relative to the config file."""
     from pathlib import Path
 
@@ -70,38 +70,38 @@ def _input(path: str, config: Config, options: Mapping[str, Any] | None = None) 
     return Location(url, options or {})
 
 
-def _files(location: Location, source: str, where: str = "data.source") -> tuple[Location, Any, list[str]]:
+def _find_files(location: Location, source: str, where: str = "data.source") -> tuple[Location, Any, list[str]]:
     fs, path = filesystem(location, where.removesuffix(".source"))
     shown = public_url(source)
 
-    def found() -> list[str]:
+    def list_paths() -> list[str]:
         fs.invalidate_cache()
         if fs.isdir(path):
-            return sorted(str(one) for one in fs.find(path) if str(one).endswith(".parquet"))
+            return sorted(str(file) for file in fs.find(path) if str(file).endswith(".parquet"))
         if fs.exists(path):
             return [path]
-        return sorted(str(one) for one in fs.glob(path) if not fs.isdir(one))
+        return sorted(str(file) for file in fs.glob(path) if not fs.isdir(file))
 
     try:
-        paths = reading(found)
+        paths = reading(list_paths)
     except Exception as error:
         raise InputError(f"{where}: cannot read {shown}: {reason(error, location)}") from error
     if not paths:
         raise InputError(f"{where}: no file at {shown}")
-    for one in paths:
-        if not re.search(r"\.(csv|csv\.gz|parquet)$", file_name(one)):
-            raise InputError(f"{where} must be .csv, .csv.gz or .parquet; got {file_name(one)!r}")
+    for file in paths:
+        if not re.search(r"\.(csv|csv\.gz|parquet)$", file_name(file)):
+            raise InputError(f"{where} must be .csv, .csv.gz or .parquet; got {file_name(file)!r}")
     return location, fs, paths
 
 
 def file_name(path: str) -> str:
-    """The file's name, without the query of a web address, where tokens live."""
+    """Return the file's name, without the query of a web address, which may hold tokens."""
     return (path.partition("?")[0] if "://" in path else path).rsplit("/", 1)[-1]
 
 
 def read_text(path: str, config: Config, where: str, options: Mapping[str, Any] | None = None) -> str:
     """Read a small text file named in the config, relative to it."""
-    location = _input(path, config, options)
+    location = _resolve_location(path, config, options)
     fs, inner = filesystem(location, where)
     try:
         content: bytes = reading(lambda: fs.cat_file(inner))

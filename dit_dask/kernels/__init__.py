@@ -1,1 +1,1 @@
-"""Compiled and vectorised functions on plain arrays: no table, no config, no client in here."""
+"""Compiled and vectorised functions on plain arrays: without tables, configs or clients."""

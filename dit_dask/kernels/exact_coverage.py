@@ -1,4 +1,4 @@
-"""How many published records of each secret cover a target's value, attribute by attribute, and what naive Bayes makes of it.
+"""Counts of published records by secret that cover a target's value, by attribute, and naive Bayes beliefs from them.
 
 coverage[t, d, n] is additive over classes: those of a whole subtree can be added or taken away.
 slots[record] is a target's place in coverage. Rows, order and nodes are those of kernels.mondrian.
@@ -16,7 +16,7 @@ SPARSE = 32  # codes that lie further apart than this are sorted and searched, c
 
 @inner
 def classes_under(nodes: Ints, node: int) -> tuple[int, int]:
-    """Return the range of lines among which the classes under a node are; none for node -1."""
+    """Return the range of lines that holds the classes under a node; empty for node -1."""
     if node < 0:
         return 0, 0
     if nodes[node, ATTRIBUTE] < 0:
@@ -47,7 +47,7 @@ def cover_few(
 
 @inner
 def rank_codes(rows: Ints, targets: Ints, attribute: int, values: Longs) -> tuple[int, int, int]:
-    """Prepare values[0] so that `rank` can tell how many of the targets' codes are below a code; return (count, low, reach)."""
+    """Prepare values[0] for `rank`, which counts the targets' codes below a code; return (count, low, reach)."""
     low = high = long(rows[targets[0], attribute])
     for target in targets:
         code = long(rows[target, attribute])
@@ -91,7 +91,7 @@ def add_steps(
     rows: Ints, order: Ints, nodes: Ints, node: int, sign: int, attribute: int, values: Longs, count: int, low: int, reach: int,
     steps: Ints,
 ) -> None:
-    """Note sign times the classes under the node where they begin and end to cover targets: steps[rank, n]."""
+    """Add sign times the classes under the node at the ranks where their coverage starts and ends: steps[rank, n]."""
     secret, weight = rows.shape[1] - 2, rows.shape[1] - 1
     column = nodes.shape[1] + 2 * (attribute - (rows.shape[1] - 2))
     first, past = classes_under(nodes, node)
@@ -159,7 +159,7 @@ def posterior(coverage: Ints, totals: Longs, secrets: Ints) -> Floats:
                 total = totals[value] - (value == secrets[target])
                 belief[value] *= (coverage[target, attribute, value] + 1.0) / (total + 2.0)
                 peak = max(peak, belief[value])
-            for value in range(values):  # any number of attributes without underflow of what matters, and without logarithms
+            for value in range(values):  # no underflow of the largest belief, for any number of attributes, without logarithms
                 belief[value] /= peak
         total_belief = 0.0
         for value in range(values):

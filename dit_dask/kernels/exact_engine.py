@@ -55,7 +55,7 @@ from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, compiled, inner
 DESCEND, BRANCH, OWN, DROP, REBUILD, COMPARE = range(6)
 KIND, NODE, BEGIN, ALIKE, END, SPLIT_ON, SPLIT, FOLLOWING, OWNER, TASK_STATE = range(10)
 ORDER, NODES, TASKS = range(3)
-REBUILD_UP_TO = 2  # targets of a group that are cheaper to rebuild one by one than to branch for
+REBUILD_UP_TO = 2  # up to this size of a group a rebuild for each target is cheaper than a branch
 
 
 @inner
@@ -99,7 +99,7 @@ def settle_class(
     rows: Ints, part: Ints, was_class: bool, targets: Ints, slots: Ints, attributes: Ints, facts: Longs, coverage: Ints,
     held: Longs,
 ) -> None:
-    """Let the node be one class without the target; one that it was before is taken away. held[n] is scratch."""
+    """Make the node one class without the target, in place of the class it was before, if any. held[n] is scratch."""
     secret, weight = rows.shape[1] - 2, rows.shape[1] - 1
     for value in range(len(held)):
         held[value] = 0
@@ -138,7 +138,7 @@ def push(
     tasks: Ints, tops: Longs, kind: int, node: int, begin: int, alike: int, stop: int, attribute: int, split: int,
     following: int, owner: int, state: Ints,
 ) -> None:
-    """Put a task on the stack, which has room for it."""
+    """Push a task; the caller has made room for it."""
     top = tops[TASKS]
     task = tasks[top]
     task[KIND], task[NODE], task[BEGIN], task[ALIKE], task[END] = kind, node, begin, alike, stop
@@ -153,7 +153,7 @@ def push_children(
     rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, parent: int, split: int, state: Ints, targets: Ints,
     begin: int, stop: int, tasks: Ints, tops: Longs, ends: Longs, moved: Ints,
 ) -> None:
-    """Send targets[begin:stop] down to the children that hold them of a parent of this tightened state."""
+    """Push targets[begin:stop] to the children that contain them, of a parent of this tightened state."""
     none = long(-1)
     attribute = long(nodes[parent, ATTRIBUTE])
     numeric, above = attributes[attribute, 0] >= 0, long(state[2 * attribute])
@@ -173,7 +173,7 @@ def push_own(
     rows: Ints, attributes: Ints, tree: Ints, nodes: Ints, parent: int, split: int, following: int, state: Ints, targets: Ints,
     place: int, tasks: Ints, tops: Longs,
 ) -> None:
-    """Send one target down a parent of this tightened state, and look into children that now inherit another one."""
+    """Push one target to its child of a parent of this tightened state, and compare children that inherit another state."""
     none, line = long(-1), np.empty(nodes.shape[1], np.int32)
     attribute = long(nodes[parent, ATTRIBUTE])
     numeric, code = attributes[attribute, 0] >= 0, rows[targets[place], attribute]
@@ -209,7 +209,7 @@ def push_compared(
             return
         base[tried], mine[tried] = -1.0, -1.0
     differs = False
-    for other in range(dimensions if attribute >= 0 else 0):  # what was tried has been tightened to the records since
+    for other in range(dimensions if attribute >= 0 else 0):  # attributes that were tried have been tightened to the records
         for column in range(2 * other, 2 * other + 2):
             differs = differs or (base[other] >= 0.0 and state[column] != nodes[node, STATE + column])
     for child in range(nodes[node, FIRST], nodes[node, FIRST] + nodes[node, COUNT] if differs else 0):
@@ -225,7 +225,7 @@ def follow(
     rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, node: int, inherited: Ints, key: int, targets: Ints,
     begin: int, alike: int, stop: int, tasks: Ints, tops: Longs, facts: Longs, tried: Longs, ends: Longs, moved: Ints,
 ) -> None:
-    """Put what targets[begin:stop], a group with one key, need on the stack; from `alike` on they have bounds of their own.
+    """Push the tasks of targets[begin:stop], a group with one key; from `alike` on they have bounds of their own.
 
     inherited[2 d]: the state that the node inherits in their case.
     """

@@ -45,7 +45,7 @@ def split_facts(values: Longs, found: int, size: int, need: int, facts: Longs) -
         facts[ABOVE_NEXT] = facts[ABOVE_NEXT_WITHOUT] = values[0, following]
         if values[1, following] == 1:
             facts[ABOVE_NEXT_WITHOUT] = values[0, following + 1] if following < last else -1
-    if reached - 1 < middle:  # a target at or below the split takes one from what is reached
+    if reached - 1 < middle:  # a target at or below the split reduces the reached weight by one
         position += 1
         reached += values[1, position]
     facts[BELOW] = values[0, position]
@@ -96,7 +96,7 @@ def judge_splits(
 
 @inner
 def decide_numeric(rows: Ints, targets: Ints, attribute: int, facts: Longs, verdicts: Longs, keys: Ints, own: Ints) -> int:
-    """Give a key to each undecided target for which the attribute splits; return how many that are."""
+    """Set the key of each undecided target for which the attribute splits; return their number."""
     secret = rows.shape[1] - 2
     decided = 0
     for record in targets:
@@ -140,7 +140,7 @@ def count_spoiled(
 def decide_categorical(
     rows: Ints, part: Ints, targets: Ints, attribute: int, rule: Rule, turns: Ints, turn: int, counts: Longs, keys: Ints
 ) -> int:
-    """Give a key to each undecided target without which all children are valid; return how many that are."""
+    """Set the key of each undecided target without which all children are valid; return their number."""
     need, diverse, _ = rule
     secret, secrets = rows.shape[1] - 2, counts.shape[1] - 3
     spoiled = count_spoiled(rows, part, attribute, turns, turn, need, diverse, counts)

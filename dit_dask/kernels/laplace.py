@@ -119,7 +119,7 @@ def _distance(values: NDArray[np.int64], repeats: NDArray[np.int64], own: int, c
             if others > 0:
                 phi, psi = _phi_psi(values[k], s, epsilon)
                 product *= phi**others
-                if product == 0.0:  # underflow: far beyond the nodes that matter, and ψ / φ may be 0 / 0
+                if product == 0.0:  # underflow: beyond the nodes that contribute, and ψ / φ may be 0 / 0
                     break
                 ratios += others * (psi / phi)
         integral += product * ratios * _phi_drop(values[own], s, epsilon)

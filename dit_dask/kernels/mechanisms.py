@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 class Mechanism(Protocol):
-    """Additive noise that does not look at the counts."""
+    """Additive noise, independent of the counts."""
 
     @property
     def has_closed_form(self) -> bool:
@@ -22,7 +22,7 @@ class Mechanism(Protocol):
 
     @property
     def key(self) -> str:
-        """Name and parameters, the purpose of its random streams."""
+        """Return name and parameters, which name its random streams."""
         ...
 
     def noise(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
@@ -39,11 +39,11 @@ class Laplace:
 
     @property
     def key(self) -> str:
-        """Name and parameters."""
+        """Return name and parameters."""
         return f"laplace epsilon={float(self.epsilon)!r}"
 
     def noise(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """An exponential with a random sign: cheaper than the logarithms of Generator.laplace, the same law."""
+        """Draw exponentials with random signs: the law of Generator.laplace, without its logarithms."""
         draws = rng.standard_exponential(size)
         draws *= 1.0 / self.epsilon
         signs = np.unpackbits(np.frombuffer(rng.bytes((size + 7) // 8), np.uint8), count=size)
@@ -59,11 +59,11 @@ class Geometric:
 
     @property
     def key(self) -> str:
-        """Name and parameters."""
+        """Return name and parameters."""
         return f"geometric epsilon={float(self.epsilon)!r}"
 
     def noise(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """The difference of two geometric draws; a double holds every integer that occurs."""
+        """Return differences of two geometric draws; a double represents every integer that occurs."""
         success = -math.expm1(-self.epsilon)
         up, down = rng.geometric(success, size), rng.geometric(success, size)
         return (up - down).astype(np.float64)
@@ -78,7 +78,7 @@ class Gaussian:
 
     @property
     def key(self) -> str:
-        """Name and parameters."""
+        """Return name and parameters."""
         return f"gaussian sigma={float(self.sigma)!r}"
 
     def noise(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:

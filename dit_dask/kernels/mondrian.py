@@ -32,7 +32,7 @@ ATTRIBUTE, FIRST, COUNT, START, STOP, LEAST, MOST, PAST, STATE = range(9)
 def parts_valid(
     rows: Ints, part: Ints, attribute: int, split: int, turns: Ints, turn: int, need: int, diverse: bool, counts: Longs
 ) -> bool:
-    """Tell whether every non-empty part of a split has `need` records or, if diverse, is need-diverse."""
+    """Return whether every non-empty part of a split has `need` records or, if diverse, is need-diverse."""
     secrets = counts.shape[1] - 3
     count_parts(rows, part, attribute, split, turns, turn, diverse, counts)
     valid = True
@@ -129,7 +129,7 @@ def choose_split(
 def set_child(
     line: Ints, state: Ints, index: int, attribute: int, split: int, following: int, attributes: Ints, tree: Ints
 ) -> None:
-    """Write the state of child `index` of a parent with this tightened state, and the codes that lead to it."""
+    """Write the state of child `index` of a parent with this tightened state, and the codes of its branch."""
     for column in range(len(state)):
         line[STATE + column] = state[column]
     own = STATE + 2 * attribute
@@ -192,11 +192,11 @@ def grow(
     rows: Ints, rule: Rule, numbers: Floats, attributes: Ints, spans: Floats, tree: Ints, turns: Ints, node_widths: Floats,
     order: Ints, nodes: Ints, first: int, used: int, tally: Longs, values: Longs, counts: Longs, ends: Longs, moved: Ints,
 ) -> tuple[Ints, int]:
-    """Split the nodes first..used - 1 and all that come of them; return the nodes, perhaps lengthened, and the lines used."""
+    """Split the nodes first..used - 1 and all their descendants; return the nodes, perhaps lengthened, and the lines used."""
     dimensions = len(spans)
     state, widths = np.empty(2 * dimensions, np.int32), np.empty(dimensions)
     for node in range(first, used):
-        nodes[node, PAST] = node + 1 if node + 1 < used else -1  # until a node is split, this links those that wait
+        nodes[node, PAST] = node + 1 if node + 1 < used else -1  # until it is split, a link to the next node to split
     node = first
     while node >= 0:
         waiting = nodes[node, PAST]
@@ -224,7 +224,7 @@ def grow(
 
 @inner
 def set_past(nodes: Ints, first: int, used: int) -> None:
-    """Note for each node from `first` on the number after its last descendant."""
+    """Store for each node from `first` on the number after its last descendant."""
     for node in range(used - 1, first - 1, -1):
         nodes[node, PAST] = node + 1
         if nodes[node, ATTRIBUTE] >= 0:

@@ -18,5 +18,5 @@ def posterior(
     for covered, is_one in zip(coverage, ones, strict=True):
         hits = covered if is_one else class_counts - covered
         belief *= (hits + 1.0) / (class_counts + 2.0)
-        belief /= belief.max()  # any number of features without underflow of what matters
+        belief /= belief.max()  # no underflow of the largest belief, for any number of features
     return belief / belief.cumsum()[-1]

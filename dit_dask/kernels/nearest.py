@@ -1,4 +1,4 @@
-"""Exact nearest and second nearest rows of mixed data, by a tree whose bounds never cut off an answer.
+"""Exact nearest and second nearest rows of mixed data, by a tree whose bounds never exclude a nearest row.
 
 A row is d numbers. A column of kind CATEGORY holds codes: equal ones are 0 apart, others `scale`. A column of kind CAPPED holds
 values that are min(1, |x - y| / scale) apart, one of kind SQUARED (|x - y| / scale)²; there a missing value (NaN) is 0 from a
@@ -42,7 +42,7 @@ def apart(x: float, y: float, kind: int, scale: float) -> float:
 
 @inner
 def bound(query: Floats, low: Floats, high: Floats, mask: Masks, kinds: Longs, scales: Floats, limit: float) -> float:
-    """Return a lower bound on the distance of a query to every row below a node; any value >= limit will do."""
+    """Return a lower bound on the distance of a query to every row below a node; any value >= limit is sufficient."""
     total = 0.0
     for column in range(len(query)):
         x, kind, scale = query[column], kinds[column], scales[column]
@@ -192,7 +192,7 @@ def survey(rows: Floats, part: Longs, kinds: Longs, scales: Floats, tally: Longs
 
 @inner
 def halve_codes(rows: Floats, part: Longs, column: int, tally: Longs, goes_left: NDArray[np.bool_]) -> None:
-    """Choose codes that make up about half of a part, the most common ones first, and leave at least one code over."""
+    """Choose codes that make up about half of a part, the most common ones first, and at least one code not chosen."""
     for row in part:
         tally[int(rows[row, column])] += 1
         goes_left[int(rows[row, column])] = False
@@ -207,7 +207,7 @@ def halve_codes(rows: Floats, part: Longs, column: int, tally: Longs, goes_left:
             break
         goes_left[best] = True
         taken += tally[best]
-    for row in part:  # where codes are many they are all rare, and any of them will do
+    for row in part:  # where there are many codes all are rare, and any choice is good
         code = int(rows[row, column])
         if 2 * (taken + tally[code]) <= len(part) and not goes_left[code]:
             goes_left[code] = True

@@ -9,7 +9,7 @@ compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 DIGIT = 11  # bits sorted in one pass: a table of 2,048 heads stays in the fastest cache
 DIGITS = 3
-PATIENCE = 16  # moves per value before a clumped coordinate goes to the general sort
+PATIENCE = 16  # moves per value before a coordinate of close values goes to the general sort
 
 
 @compiled
@@ -37,7 +37,7 @@ def _digit(value: float, low: float, scale: float, place: int) -> int:
 
 @compiled
 def _ascend(values: NDArray[np.float64], spare: NDArray[np.float64], heads: NDArray[np.int64]) -> None:
-    """Sort by 33 bits of (value − lowest), digit by digit, then mend what those bits cannot tell apart."""
+    """Sort by 33 bits of (value − lowest), digit by digit, then order values that are equal in those bits."""
     low, high = values.min(), values.max()
     if low == high:
         return

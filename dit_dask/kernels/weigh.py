@@ -58,7 +58,7 @@ def weigh(rows: Ints, part: Ints, attribute: int, tally: Longs, values: Longs) -
 
 @inner
 def weigh_few(rows: Ints, part: Ints, attribute: int, values: Longs) -> int:
-    """Do the same by insertion, which leaves the memory of the large tally alone."""
+    """Do the same by insertion, which does not touch the memory of the large tally."""
     weight = rows.shape[1] - 1
     found = long(0)
     for record in part:
@@ -106,7 +106,7 @@ def sort(values: Longs, count: int) -> None:
 
 @inner
 def side(code: int, split: int, turns: Ints, turn: int) -> int:
-    """Return which part of a split takes the code: turns[turn + code] down a hierarchy; turn is -1 for a numeric split."""
+    """Return the part of a split that has the code: turns[turn + code] down a hierarchy; turn is -1 for a numeric split."""
     if turn >= 0:
         return turns[turn + code]
     return 1 if code > split else 0
@@ -116,7 +116,7 @@ def side(code: int, split: int, turns: Ints, turn: int) -> int:
 def count_parts(
     rows: Ints, part: Ints, attribute: int, split: int, turns: Ints, turn: int, diverse: bool, counts: Longs
 ) -> None:
-    """Fill the rows of counts that the part's records touch: the size only, unless diverse."""
+    """Fill the rows of counts of the parts that have records: the size only, unless diverse."""
     secret, weight, secrets = rows.shape[1] - 2, rows.shape[1] - 1, counts.shape[1] - 3
     for record in part:
         index = side(rows[record, attribute], split, turns, turn)
@@ -129,7 +129,7 @@ def count_parts(
 
 @inner
 def clear_parts(rows: Ints, part: Ints, attribute: int, turns: Ints, turn: int, counts: Longs) -> None:
-    """Zero what count_parts has touched."""
+    """Set the rows that count_parts filled to zero."""
     secrets = counts.shape[1] - 3
     if turn < 0:
         for column in range(secrets + 3):

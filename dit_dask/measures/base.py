@@ -1,4 +1,4 @@
-"""What a measure is: what it asks for, what it is shown, what it finds and how that is presented."""
+"""What a measure is: the inputs it declares and gets, its result, and how that is presented."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OTHER_TABLE = OneOf(
 
 @dataclass(frozen=True)
 class Source:
-    """Another table that a measure asks for; it is read once, where the command runs. No columns: all of them."""
+    """Another table that a measure needs, read once, on the client; `columns` None means all."""
 
     url: str
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Source:
 
     @classmethod
     def of(cls, value: Any, columns: Sequence[str] | None = None) -> Source:
-        """Read what OTHER_TABLE accepts."""
+        """Parse what OTHER_TABLE accepts."""
         wanted = None if columns is None else tuple(columns)
         if isinstance(value, str):
             return cls(value, {}, wanted)
@@ -46,10 +46,11 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class MeasureInput:
-    """What a measure is shown.
+    """What a measure computes from.
 
-    `frame` has the used rows in order (its index is `record`), with the schema's columns and those asked for, as read;
-    missing cells are None or NaN. `release` is what a sanitizer of the run publishes, where the measure is of releases.
+    `frame` has the used rows in order (its index is `record`), with the schema's columns and those that the measure
+    declares, as read; missing cells are None or NaN. `release` is what a sanitizer of the run publishes, where the measure
+    is of releases.
     """
 
     frame: pd.DataFrame
@@ -66,9 +67,9 @@ class MeasureInput:
 
 @dataclass(frozen=True, eq=False)
 class MeasureResult:
-    """What a measure found.
+    """What a measure returns.
 
-    `by_value` has one mapping for each value, combination or whatever else the value is made of; `more` joins the object in
+    `by_value` has one mapping for each value or combination that `value` summarises; `more` joins the object in
     measures.json; `columns` are (used rows,) arrays for measures/<id>.parquet, beside `record`.
     """
 
@@ -80,27 +81,27 @@ class MeasureResult:
 
 
 class Measure(Protocol):
-    """Anything that looks at the evidence and finds a number."""
+    """Anything that computes a number from its inputs."""
 
-    def find(self, evidence: MeasureInput) -> MeasureResult:
-        """Measure; all randomness comes from evidence.stream."""
+    def find(self, inputs: MeasureInput) -> MeasureResult:
+        """Compute the result; all randomness comes from inputs.stream."""
         ...
 
 
 @runtime_checkable
-class Divided(Protocol):
-    """A measure whose work can be spread: pieces are made where the command runs, found on workers, joined on one."""
+class DividedMeasure(Protocol):
+    """A measure in pieces: made on the client, computed on workers, joined on one worker."""
 
-    def pieces(self, evidence: MeasureInput) -> Sequence[Any]:
-        """Describe the pieces, in little memory; evidence.release is None here."""
+    def pieces(self, inputs: MeasureInput) -> Sequence[Any]:
+        """Describe the pieces, in little memory; inputs.release is None here."""
         ...
 
-    def find_piece(self, evidence: MeasureInput, piece: Any) -> Any:
-        """Do one piece."""
+    def find_piece(self, inputs: MeasureInput, piece: Any) -> Any:
+        """Compute one piece."""
         ...
 
-    def join(self, evidence: MeasureInput, found: Sequence[Any]) -> MeasureResult:
-        """Put the results together, in the order of the pieces."""
+    def join(self, inputs: MeasureInput, results: Sequence[Any]) -> MeasureResult:
+        """Combine the results, which are in the order of the pieces."""
         ...
 
 

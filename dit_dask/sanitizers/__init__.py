@@ -23,7 +23,7 @@ class Sanitizer(Protocol):
 
     @property
     def claim(self) -> Claim | None:
-        """What every published class is said to satisfy."""
+        """The property that every published class must satisfy."""
         ...
 
     def release(self, table: Table, rng: np.random.Generator) -> Release:
@@ -33,7 +33,7 @@ class Sanitizer(Protocol):
 
 @runtime_checkable
 class LeavesOneOut(Protocol):
-    """A sanitizer without randomness that can tell what the removal of a record changes without sanitising again."""
+    """A deterministic sanitizer that computes what the removal of a record changes without sanitising again."""
 
     def leave_one_out(self, table: Table, records: Ints) -> Iterator[Release]:
         """Yield, for each distinct record, what `release` would return for the table without it."""
@@ -41,7 +41,7 @@ class LeavesOneOut(Protocol):
 
 
 def is_randomised(sanitizer: Sanitizer) -> bool:
-    """Whether a sanitizer says that it draws at random."""
+    """Whether a sanitizer declares itself randomised."""
     return bool(getattr(sanitizer, "randomised", False))
 
 

@@ -55,8 +55,8 @@ class AllOf:
 
     def broken(self, counts: Ints) -> Bools:
         """Classes that lack any of the properties."""
-        found: Bools = np.logical_or.reduce([claim.broken(counts) for claim in self.claims])
-        return found
+        broken: Bools = np.logical_or.reduce([claim.broken(counts) for claim in self.claims])
+        return broken
 
 
 @dataclass(frozen=True)

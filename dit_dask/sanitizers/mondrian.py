@@ -30,7 +30,7 @@ class Mondrian:
 
     def release(self, table: Table, _rng: np.random.Generator) -> Release:
         """Partition the distinct records and publish each class's ranges and counts."""
-        return mondrian_tree.release_of(mondrian_tree.grow(table, self.rule))
+        return mondrian_tree.build_release(mondrian_tree.grow(table, self.rule))
 
     def leave_one_out(self, table: Table, records: Ints) -> Iterator[Release]:
         """Yield the release without each of the distinct records, without partitioning the rest again."""

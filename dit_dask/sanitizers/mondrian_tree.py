@@ -33,7 +33,7 @@ class Domain(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """A table's tree: rows[m, d + 2] in its order, its nodes, the place of each distinct record in that order."""
+    """A table's tree: rows[m, d + 2] in its order, its nodes, the position of each distinct record in that order."""
 
     schema: Schema
     rule: kernel.Rule
@@ -44,7 +44,7 @@ class Grown:
     @property
     def domain(self) -> Domain:
         """The attributes as flat arrays."""
-        return flat_domain(self.schema)
+        return flatten_schema(self.schema)
 
     @property
     def secrets(self) -> int:
@@ -54,12 +54,12 @@ class Grown:
 
 def grow(table: Table, rule: kernel.Rule) -> Grown:
     """Partition the distinct records."""
-    rows = flat_rows(table)
-    order, nodes = kernel.partition(rows, rule, *flat_domain(table.schema), len(table.schema.sensitive.levels))
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
+    rows = flatten_rows(table)
+    order, nodes = kernel.partition(rows, rule, *flatten_schema(table.schema), len(table.schema.sensitive.levels))
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
     # records in the order of the tree: a node is then a range of memory too
-    return Grown(table.schema, rule, rows[order], nodes, place)
+    return Grown(table.schema, rule, rows[order], nodes, position)
 
 
 class Classes(NamedTuple):
@@ -71,16 +71,16 @@ class Classes(NamedTuple):
     starts: Codes
 
 
-def release_of(grown: Grown) -> Release:
+def build_release(grown: Grown) -> Release:
     """Publish every class of the tree."""
     order = np.arange(len(grown.rows), dtype=np.int32)
-    classes = _classes(grown.rows, order, grown.nodes, grown.secrets)
+    classes = _list_classes(grown.rows, order, grown.nodes, grown.secrets)
     first = np.searchsorted(classes.starts, grown.nodes[:, kernel.START])
     last = np.searchsorted(classes.starts, grown.nodes[:, kernel.STOP])
-    return Release(grown.schema, Ranges(classes.low, classes.high), classes.counts, _tree(grown.nodes, first, last))
+    return Release(grown.schema, Ranges(classes.low, classes.high), classes.counts, _build_tree(grown.nodes, first, last))
 
 
-def _classes(rows: Codes, order: Codes, lines: Codes, secrets: int) -> Classes:
+def _list_classes(rows: Codes, order: Codes, lines: Codes, secrets: int) -> Classes:
     lines = lines[lines[:, kernel.ATTRIBUTE] < 0]
     lines = lines[np.argsort(lines[:, kernel.START])]
     counts = kernel.count_secrets(rows, order, lines[:, kernel.START : kernel.STOP + 1], secrets)
@@ -88,7 +88,7 @@ def _classes(rows: Codes, order: Codes, lines: Codes, secrets: int) -> Classes:
     return Classes(ranges[:, ::2].copy(), ranges[:, 1::2].copy(), counts, lines[:, kernel.START])
 
 
-def _tree(nodes: Codes, first: Ints, last: Ints) -> Tree:
+def _build_tree(nodes: Codes, first: Ints, last: Ints) -> Tree:
     header = nodes[:, : kernel.STATE].T.copy()
     return Tree(
         header[kernel.ATTRIBUTE],
@@ -102,15 +102,15 @@ def _tree(nodes: Codes, first: Ints, last: Ints) -> Tree:
 
 
 class Change(NamedTuple):
-    """Without a record, the subtree of line `root`, with these classes, stands where `node` stood."""
+    """Without a record, the subtree of line `root`, with these classes, replaces that of `node`."""
 
     node: int
     root: int
     classes: Classes
 
 
-class Remover:
-    """Finds what the removal of a record changes, in work arrays that it keeps: the base tree, with room behind it."""
+class RecordRemover:
+    """Computes what the removal of a record changes, in work arrays that are reused: the base tree and room after it."""
 
     def __init__(self, grown: Grown) -> None:
         self.grown = grown
@@ -125,7 +125,7 @@ class Remover:
         self.log = np.empty((len(grown.nodes) + 1, 2), np.int32)
 
     def changes(self, record: int) -> tuple[Codes, list[Change]]:
-        """Return the lines of the base tree and of all that is grown behind it, and the replaced subtrees in its order."""
+        """Return the lines of the base tree and of the subtrees grown after it, and the replaced subtrees in its order."""
         grown, target = self.grown, self.grown.place[record]
         tops = np.array([len(grown.rows), len(grown.nodes), 0])
         self.order, self.nodes = evaluate(
@@ -146,7 +146,7 @@ class Remover:
         ends = [root for _, root in replaced[1:]] + [int(tops[1])]
         self.rows[target, -1] -= 1
         changes = [
-            Change(node, root, _classes(self.rows, self.order, self.nodes[root:end], grown.secrets))
+            Change(node, root, _list_classes(self.rows, self.order, self.nodes[root:end], grown.secrets))
             for (node, root), end in zip(replaced, ends, strict=True)
         ]
         self.rows[target, -1] += 1
@@ -157,16 +157,16 @@ class Remover:
 def leave_one_out(grown: Grown, records: Ints) -> Iterator[Release]:
     """Yield the release without each record: that of the whole table with a few subtrees replaced."""
     order = np.arange(len(grown.rows), dtype=np.int32)
-    full = _classes(grown.rows, order, grown.nodes, grown.secrets)
+    full = _list_classes(grown.rows, order, grown.nodes, grown.secrets)
     spans = np.searchsorted(full.starts, grown.nodes[:, kernel.START : kernel.STOP + 1]).T
-    remover = Remover(grown)
+    remover = RecordRemover(grown)
     for record in records:
         lines, changes = remover.changes(int(record))
-        low, high, counts = _splice(full, spans, changes)
-        yield Release(grown.schema, Ranges(low, high), counts, _spliced_tree(lines, spans, changes))
+        low, high, counts = _splice_classes(full, spans, changes)
+        yield Release(grown.schema, Ranges(low, high), counts, _splice_tree(lines, spans, changes))
 
 
-def _splice(full: Classes, spans: Ints, changes: list[Change]) -> tuple[Codes, Codes, Ints]:
+def _splice_classes(full: Classes, spans: Ints, changes: list[Change]) -> tuple[Codes, Codes, Ints]:
     """Return low, high and counts with the classes of the changed subtrees in place of spans[2, nodes] of the full ones."""
     low, high, counts = [], [], []
     done = 0
@@ -184,11 +184,11 @@ def _splice(full: Classes, spans: Ints, changes: list[Change]) -> tuple[Codes, C
     )
 
 
-def _spliced_tree(lines: Codes, spans: Ints, changes: list[Change]) -> Tree:
-    """Hang the changed subtrees in; the lines of those they replace stay, but nothing leads to them."""
-    known = spans.shape[1]
+def _splice_tree(lines: Codes, spans: Ints, changes: list[Change]) -> Tree:
+    """Link the changed subtrees; the lines of the replaced ones stay, but are unreachable."""
+    base_count = spans.shape[1]
     first, last = np.zeros(len(lines), np.int64), np.zeros(len(lines), np.int64)
-    first[:known], last[:known] = spans
+    first[:base_count], last[:base_count] = spans
     shift = 0
     roots = [*sorted(change.root for change in changes), len(lines)]
     for node, root, own in changes:
@@ -197,49 +197,49 @@ def _spliced_tree(lines: Codes, spans: Ints, changes: list[Change]) -> Tree:
         first[grown] = begin + shift + np.searchsorted(own.starts, lines[grown, kernel.START])
         last[grown] = begin + shift + np.searchsorted(own.starts, lines[grown, kernel.STOP])
         more = len(own.starts) - (end - begin)
-        first[:known] += np.where(spans[0] >= end, more, 0)
-        last[:known] += np.where(spans[1] >= end, more, 0)
+        first[:base_count] += np.where(spans[0] >= end, more, 0)
+        last[:base_count] += np.where(spans[1] >= end, more, 0)
         shift += more
         lines[node, : kernel.START] = lines[root, : kernel.START]
-    return _tree(lines, first, last)
+    return _build_tree(lines, first, last)
 
 
-def flat_rows(table: Table) -> Codes:
-    """Lay the distinct records out for the kernels: codes, secret, weight."""
+def flatten_rows(table: Table) -> Codes:
+    """Return the distinct records as the kernels take them: codes, secret, weight."""
     rows = np.empty((table.distinct, table.codes.shape[1] + 2), np.int32)
     rows[:, :-2], rows[:, -2], rows[:, -1] = table.codes, table.secret, table.weights
     return rows
 
 
 @lru_cache(maxsize=8)
-def flat_domain(schema: Schema) -> Domain:
-    """Lay the attributes out for the kernels, once for each schema."""
+def flatten_schema(schema: Schema) -> Domain:
+    """Return the attributes as the flat arrays of the kernels, once for each schema."""
     numbers: list[Floats] = [np.zeros(0)]
     trees: list[Codes] = [np.zeros((1, 5), np.int32)]  # a placeholder where no attribute is categorical
     turns: list[Codes] = [np.zeros(0, np.int32)]
     widths: list[Floats] = [np.zeros(1)]
     attributes = np.zeros((len(schema.quasi_identifiers), 4), np.int32)
     spans = np.zeros(len(attributes))
-    for place, attribute in enumerate(schema.quasi_identifiers):
-        attributes[place] = -1, 0, len(attribute.levels), -1
+    for position, attribute in enumerate(schema.quasi_identifiers):
+        attributes[position] = -1, 0, len(attribute.levels), -1
         if attribute.values is not None:
-            attributes[place, 0] = sum(map(len, numbers))
-            spans[place] = attribute.values[-1] - attribute.values[0]
+            attributes[position, 0] = sum(map(len, numbers))
+            spans[position] = attribute.values[-1] - attribute.values[0]
             numbers.append(attribute.values)
         elif attribute.hierarchy is not None:
             hierarchy, base = attribute.hierarchy, sum(map(len, trees))
-            attributes[place, 1], attributes[place, 3] = base, sum(map(len, turns))
-            depth = _depths(hierarchy)
+            attributes[position, 1], attributes[position, 3] = base, sum(map(len, turns))
+            depth = _compute_depths(hierarchy)
             columns = (hierarchy.low, hierarchy.high, hierarchy.first_child + base, hierarchy.child_count, depth)
             trees.append(np.column_stack(columns).astype(np.int32))
-            turns.append(_turns(hierarchy, depth))
+            turns.append(_list_turns(hierarchy, depth))
             leaves = hierarchy.high - hierarchy.low + 1
             widths.append(np.where(hierarchy.child_count > 0, leaves / len(hierarchy.leaves), 0.0))
     flat = (np.concatenate(numbers), attributes, spans, np.concatenate(trees), np.concatenate(turns), np.concatenate(widths))
     return Domain(*flat)
 
 
-def _depths(hierarchy: Hierarchy) -> Codes:
+def _compute_depths(hierarchy: Hierarchy) -> Codes:
     """Return how far below the root each node is; parents come before their children."""
     depth = np.zeros(len(hierarchy.parent), np.int32)
     for node, parent in enumerate(hierarchy.parent.tolist()):
@@ -247,7 +247,7 @@ def _depths(hierarchy: Hierarchy) -> Codes:
     return depth
 
 
-def _turns(hierarchy: Hierarchy, depth: Codes) -> Codes:
+def _list_turns(hierarchy: Hierarchy, depth: Codes) -> Codes:
     """Return, for each depth and code one after the other, which child of its ancestor there leads to the code."""
     turns = np.zeros((depth.max() + 1, len(hierarchy.leaves)), np.int32)
     for node in range(1, len(depth)):

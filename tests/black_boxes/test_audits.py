@@ -215,7 +215,7 @@ def test_workers_with_several_threads_agree():
 
 
 def test_a_function_that_ends_its_process_is_a_failed_call():
-    with pytest.raises(RunError, match="it ended well but returned nothing, without record 7"):
+    with pytest.raises(RunError, match="it exited with code 0 but returned nothing, without record 7"):
         ask(stranger("leaves_quietly", retries=0), records=[7])
 
 

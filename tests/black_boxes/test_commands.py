@@ -57,8 +57,8 @@ def test_a_command_gives_what_the_function_gives():
 MOODS = {
     "hang": "it took longer than its 1 s, without record 7",
     "fail": "it ended with exit code 3 .*, without record 7",
-    "elsewhere": r"it ended well but wrote no file at \{output\} \(output.csv\), on the whole table",
-    "link": r"it ended well but wrote no file at \{output\}",
+    "elsewhere": r"it exited with code 0 but wrote no file at \{output\} \(output.csv\), on the whole table",
+    "link": r"it exited with code 0 but wrote no file at \{output\}",
     "garbage": "it wrote a file that is not CSV",
 }
 

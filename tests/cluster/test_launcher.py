@@ -151,7 +151,7 @@ def test_a_job_that_somebody_deletes_is_a_failure(api: Api, capsys: pytest.Captu
     thread.start()
     assert launcher.launch(document(retries=0), OWNER) == 2
     thread.join()
-    assert "somebody deleted it" in capsys.readouterr().err
+    assert "it was deleted" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_name_that_somebody_has_is_left_to_them(api: Api) -> None:
 
 def test_an_api_that_stays_silent_is_an_error_in_one_line(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube, "CALL_SECONDS", 0.4)
-    monkeypatch.setattr(launcher, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(launcher, "API_RETRY_SECONDS", 1.0)
     api.faults = [{"on": ("GET", "daskjobs"), "seconds": 2, "times": 99}]
     with pytest.raises(DitError, match=r"^kubernetes: cannot list DaskJobs: no answer within 0.4 s$"):
         launcher.launch(document(), OWNER)

@@ -31,16 +31,16 @@ MEASURE = {"name": "discrimination", "target": "illness", "keys": ["job", "shoe"
 class Spread:
     """Sums row numbers in pieces; says what it was shown."""
 
-    def pieces(self, evidence: MeasureInput) -> Sequence[Any]:
-        return np.array_split(np.arange(len(evidence.frame)), 3)
+    def pieces(self, inputs: MeasureInput) -> Sequence[Any]:
+        return np.array_split(np.arange(len(inputs.frame)), 3)
 
-    def find_piece(self, evidence: MeasureInput, piece: Any) -> int:
-        return int(evidence.frame.index[piece].to_numpy().sum())
+    def find_piece(self, inputs: MeasureInput, piece: Any) -> int:
+        return int(inputs.frame.index[piece].to_numpy().sum())
 
-    def join(self, evidence: MeasureInput, found: Sequence[int]) -> MeasureResult:
-        return MeasureResult(sum(found), [], len(found), columns={"twice": 2 * np.arange(len(evidence.frame))})
+    def join(self, inputs: MeasureInput, found: Sequence[int]) -> MeasureResult:
+        return MeasureResult(sum(found), [], len(found), columns={"twice": 2 * np.arange(len(inputs.frame))})
 
-    def find(self, evidence: MeasureInput) -> MeasureResult:
+    def find(self, inputs: MeasureInput) -> MeasureResult:
         raise NotImplementedError("it is divided")
 
 

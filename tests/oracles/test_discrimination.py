@@ -14,7 +14,7 @@ from sklearn.metrics import homogeneity_score
 import dit_dask as dit
 from dit_dask import seeds
 from dit_dask.measures.discrimination import attacks
-from dit_dask.measures.discrimination.published import Published, descended, members
+from dit_dask.measures.discrimination.published import Published, descend_all, find_members
 from dit_dask.values.release import Ranges, Release, Sets
 from tests.audits import loaded, points
 
@@ -83,12 +83,12 @@ def test_the_decks_attacks_on_a_release(as_sets: bool) -> None:
 def test_black_and_grey_box_on_the_decks_table() -> None:
     release, _ = deck_release(FITTING, as_sets=False)
     third = math.log2(3)
-    black = attacks.guessed(release, [0], [None]).profile
+    black = attacks.guess_identity(release, [0], [None]).profile
     prior = {22: 1 / 3, 40: 1 / 9, 45: 1 / 9, 63: 1 / 9, 32: 1 / 6, 35: 1 / 6}  # each class even over what it covers
     entropy = -sum(p * math.log2(p) for p in prior.values())
     assert black.rate.value == pytest.approx(1 - (third / 3 + 1 / 3) / entropy, abs=1e-12)
     known = np.array([0.0, 3, 1, 0, 0, 0])  # 32 three times, 35 once, nothing of 40 and more: even there
-    grey = attacks.guessed(release, [0], [known]).profile
+    grey = attacks.guess_identity(release, [0], [known]).profile
     prior = prior | {32: 1 / 4, 35: 1 / 12}
     entropy = -sum(p * math.log2(p) for p in prior.values())
     quarter = 2 - 0.75 * third
@@ -166,15 +166,15 @@ def test_guesses_equal_enumeration(places: list[int], grey: bool) -> None:
         keys[y] += p
     left = -sum(p * math.log2(p / keys[y]) for (_, y), p in joint.items() if p)
     entropy = -sum(p * math.log2(p) for p in values.values() if p)
-    assert attacks.guessed(release, places, known).profile.rate.value == pytest.approx(1 - left / entropy, abs=1e-12)
+    assert attacks.guess_identity(release, places, known).profile.rate.value == pytest.approx(1 - left / entropy, abs=1e-12)
 
 
 def test_members_follow_the_tree_and_else_what_covers_them() -> None:
     release, _, rows = mondrian(250, 3, 5)
     by_hand = [release.tree.descend(codes).start for codes in rows.table.codes]
-    assert descended(release.tree, rows.table.codes).tolist() == by_hand
+    assert descend_all(release.tree, rows.table.codes).tolist() == by_hand
     without = Release(release.schema, release.published, release.counts)
-    held = members(without, rows.table)
+    held = find_members(without, rows.table)
     assert np.bincount(held.record, held.share).tolist() == pytest.approx([1.0] * rows.table.distinct)
     published = Published.of(without, [0, 1, 2])
     for record, holder, share in zip(held.record, held.holder, held.share, strict=True):

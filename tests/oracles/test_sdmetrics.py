@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dit_dask as dit
-from dit_dask.measures.synthetic.buckets import bucketed
+from dit_dask.measures.synthetic.buckets import put_in_buckets
 from dit_dask.measures.synthetic.columns import align
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 def test_sdmetrics_finds_the_same_distances(tmp_path: Path, data_folder: Path) -> None:
     adult = pd.read_csv(data_folder / "adult.csv", na_values="?").drop(columns="split").sample(1500, random_state=4)
     training, synthetic = adult[:900].reset_index(drop=True), adult[900:].reset_index(drop=True)
-    columns = [bucketed(column, 10) for column in align({"original": training, "synthetic": synthetic})]
+    columns = [put_in_buckets(column, 10) for column in align({"original": training, "synthetic": synthetic})]
     frames = {"training": training, "synthetic": synthetic}
     for place, name in enumerate(("binned", "binned_synthetic")):
         frames[name] = pd.DataFrame({column.name: [f"b{code}" for code in column.codes[place]] for column in columns})

@@ -68,10 +68,10 @@ def test_many_rows_and_deep_trees_equal_brute_force(distance: str) -> None:
 
     training, queries = table(3000), table(40)
     metric, (known, new) = space.encode(align({"training": training, "synthetic": queries}), distance, 10)
-    found = space.index(metric, known).nearest(new)
+    found = space.build_index(metric, known).nearest(new)
     expected = nearest_two(training, queries, training, distance)
     assert list(zip(found.first.tolist(), found.second.tolist(), strict=True)) == expected
-    assert (metric.finish(_totals(metric, new, space.unique_rows(known)[0][found.place])) == found.first).all()
+    assert (metric.finish(_totals(metric, new, space.unique_rows(known)[0][found.row])) == found.first).all()
 
 
 def _totals(metric: space.Metric, left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -94,7 +94,7 @@ def test_dask_and_arrays_give_the_same_bits(table: pd.DataFrame, blocks: int, es
 def test_tallies_merge_exactly(parts: list[list[int]]) -> None:
     arrays = [np.array(part, np.int64) for part in parts]
     whole = CountHistogram.of(np.concatenate(arrays))
-    merged = CountHistogram.merged([CountHistogram.of(part) for part in arrays])
+    merged = CountHistogram.merge([CountHistogram.of(part) for part in arrays])
     assert (merged.sizes.tolist(), merged.times.tolist()) == (whole.sizes.tolist(), whole.times.tolist())
     if whole.rows:
         shares = np.concatenate(arrays) / whole.rows

@@ -15,7 +15,7 @@ from dit_dask.adapters import anjana
 from dit_dask.adapters.__main__ import main
 from dit_dask.adapters.anonypyx import mondrian
 from dit_dask.adapters.kbins import kbins
-from dit_dask.adapters.levels import levels
+from dit_dask.adapters.levels import build_levels
 from dit_dask.errors import InputError
 
 FRAME = pd.DataFrame(
@@ -30,7 +30,7 @@ AGE = {"quasi_identifiers": ["age"], "k": 2}
 
 
 def test_widths_become_intervals_between_their_multiples() -> None:
-    assert levels(FRAME["age"], [10, 40]) == [
+    assert build_levels(FRAME["age"], [10, 40]) == [
         [20, 31, 47],
         ["[20, 30)", "[30, 40)", "[40, 50)"],
         ["[0, 40)", "[0, 40)", "[40, 80)"],
@@ -42,12 +42,12 @@ def test_widths_become_intervals_between_their_multiples() -> None:
     ("value", "width", "expected"), [(0.3, 0.1, "[0.3, 0.4)"), (-1, 5, "[-5, 0)"), (30, 2.5, "[30, 32.5)")]
 )
 def test_intervals_are_exact_where_floats_are_not(value: float, width: float, expected: str) -> None:
-    assert levels(pd.Series([value], name="x"), [width])[1] == [expected]
+    assert build_levels(pd.Series([value], name="x"), [width])[1] == [expected]
 
 
 @given(value=st.integers(-(10**6), 10**6), scale=st.sampled_from([1, 10, 100]), width=st.integers(1, 500))
 def test_the_first_level_holds_its_value(value: int, scale: int, width: int) -> None:
-    (text,) = levels(pd.Series([value / scale], name="x"), [width / scale])[1]
+    (text,) = build_levels(pd.Series([value / scale], name="x"), [width / scale])[1]
     low, high = (Fraction(bound) for bound in str(text)[1:-1].split(", "))
     assert low <= Fraction(str(value / scale)) < high
     assert high - low == Fraction(str(width / scale))
@@ -55,17 +55,17 @@ def test_the_first_level_holds_its_value(value: int, scale: int, width: int) -> 
 
 def test_a_shallow_leaf_stays_itself_until_its_parents_turn() -> None:
     # depth first, as the tree numbers them; Bonn has no country
-    table = {row[0]: row[1:] for row in zip(*levels(FRAME["town"], TOWNS), strict=True)}
+    table = {row[0]: row[1:] for row in zip(*build_levels(FRAME["town"], TOWNS), strict=True)}
     assert table == {"Lyon": ("France", "*"), "Nice": ("France", "*"), "Bonn": ("Bonn", "*")}
 
 
 def test_files_and_mappings_say_the_same(tmp_path: Path) -> None:
     (tmp_path / "town.csv").write_text("Lyon;France;*\nNice;France;*\nBonn;*\n", "utf-8")
-    assert levels(FRAME["town"], str(tmp_path / "town.csv")) == levels(FRAME["town"], TOWNS)
+    assert build_levels(FRAME["town"], str(tmp_path / "town.csv")) == build_levels(FRAME["town"], TOWNS)
 
 
 def test_a_column_without_a_hierarchy_is_itself_or_a_star() -> None:
-    assert levels(FRAME["town"], None) == [["Lyon", "Nice", "Bonn"], ["*", "*", "*"]]
+    assert build_levels(FRAME["town"], None) == [["Lyon", "Nice", "Bonn"], ["*", "*", "*"]]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_column_without_a_hierarchy_is_itself_or_a_star() -> None:
 )
 def test_a_bad_hierarchy_is_one_clear_line(column: str, source: Any, message: str) -> None:
     with pytest.raises(InputError) as failure:
-        levels(FRAME[column], source)
+        build_levels(FRAME[column], source)
     assert message in str(failure.value)
     assert "\n" not in str(failure.value)
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dit_dask as dit
-from dit_dask.measures.synthetic.buckets import bucketed, quantile_edges
+from dit_dask.measures.synthetic.buckets import put_in_buckets, quantile_edges
 from dit_dask.measures.synthetic.columns import align
 
 
@@ -17,7 +17,7 @@ def codes(original: list, other: list, bins: int = 10, **options: object) -> lis
     """The buckets of two columns."""
     frames = {"original": pd.DataFrame({"x": original}), "synthetic": pd.DataFrame({"x": other})}
     (column,) = align(frames, **options)
-    return [part.tolist() for part in bucketed(column, bins).codes]
+    return [part.tolist() for part in put_in_buckets(column, bins).codes]
 
 
 def test_ten_values_make_ten_buckets_that_hold_their_lower_edge() -> None:

@@ -15,9 +15,9 @@ from dit_dask import risk
 from dit_dask.config import document as config
 from dit_dask.config.document import check
 from dit_dask.errors import InputError
-from dit_dask.execution.histograms import numbered
+from dit_dask.execution.histograms import number_rows
 from dit_dask.measures.discrimination.contingency import ContingencyTable
-from dit_dask.measures.discrimination.listing import by_value
+from dit_dask.measures.discrimination.listing import list_by_value
 from dit_dask.run import prepare
 
 TABLE = pd.DataFrame({"x": ["a", "b", None, "a"], "y": [1.0, 2.0, 1.0, np.nan], "z": list("pqrs")})
@@ -69,7 +69,7 @@ def test_wrong_input_on_dask_is_the_same_line(frame: pd.DataFrame, message: str)
             function(lazy["z"], lazy[["x", "y"]])
     with pytest.raises(InputError, match="both be Dask collections"):
         dit.discrimination_rate(frame["z"], lazy["x"])
-    with pytest.raises(InputError, match="cut alike"):
+    with pytest.raises(InputError, match="same number of partitions"):
         dit.discrimination_rate(lazy["z"], dd.from_pandas(TABLE, npartitions=4)["x"])
 
 
@@ -127,11 +127,11 @@ def test_the_interval_is_the_same_for_the_same_seed_and_nearly_on_dask() -> None
 def test_rare_values_are_pooled_unless_asked_for() -> None:
     key = np.repeat([0, 1, 2], [10, 9, 3])
     profile = ContingencyTable.of(key, np.arange(22) % 3).profile()
-    lines = by_value(profile, lambda place: f"secret {place}", show_values=False)
+    lines = list_by_value(profile, lambda place: f"secret {place}", show_values=False)
     assert [line["value"] for line in lines] == ["secret 0", None]
     assert (lines[1]["values"], lines[1]["count"]) == (2, 12)
     assert lines[1]["refinement"] == profile.refinements[1:].max()
-    assert len(by_value(profile, str, show_values=True)) == 3
+    assert len(list_by_value(profile, str, show_values=True)) == 3
 
 
 SCHEMA = {"quasi_identifiers": {"y": {"kind": "categorical"}}, "sensitive": "x"}
@@ -232,6 +232,6 @@ def test_risk_needs_no_schema(tmp_path: Path) -> None:
 
 def test_hashes_that_clash_are_told_apart_by_the_others() -> None:
     first, second = (np.array(hashes, np.uint64) for hashes in ([7, 7, 7, 9, 9], [1, 2, 1, 3, 3]))
-    number, one = numbered([first, second])
+    number, one = number_rows([first, second])
     assert [int(second[one[place]]) for place in number] == second.tolist()
     assert len(one) == 3

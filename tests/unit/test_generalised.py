@@ -62,8 +62,8 @@ def test_all_stars_suppress_a_label_but_count_the_digits_of_a_number() -> None:
         (AGES, True, "'True'"),
         (AGES, "a\x00\n\u2028", r"'a\x00\n\u2028'"),
         (AGES, "9" * 5000, "'" + "9" * 59 + "…'"),
-        pytest.param(AGES, 10**5000, "cannot spell a published int", id="huge"),
-        (AGES, decimal.Decimal("sNaN"), "cannot spell a published Decimal"),
+        pytest.param(AGES, 10**5000, "cannot convert to text a published int", id="huge"),
+        (AGES, decimal.Decimal("sNaN"), "cannot convert to text a published Decimal"),
         (AGES, [], "must hold single values, at least one"),
         (AGES, [[20]], "must hold single values, at least one"),
         (AGES, {20: 1}, "'{20: 1}'"),
@@ -149,11 +149,11 @@ def test_readings_are_remembered_shared_and_safe_from_writes() -> None:
 
 
 def test_memory_does_not_grow_with_the_number_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dit_dask.sanitizers.external.published_values.REMEMBERED", 0)
+    monkeypatch.setattr("dit_dask.sanitizers.external.published_values.CACHE_BYTES", 0)
     reader = Reader(AGES)
     for number in range(1000):
         assert reader(f"[20, 3{number}]").covers.any()
-    assert len(reader._known) <= 256
+    assert len(reader._cache) <= 256
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "foreign-releases.md"

@@ -34,8 +34,8 @@ def test_good_schedules_pass_unchanged(text: str) -> None:
         ("1,, * * * *", "the minute must be"),
         ("mon * * * *", "the minute must be"),
         ("0 0 * * someday", "the day of week must be"),
-        ("0 0 30 2 *", "never comes: no such month has a day 30"),
-        ("0 0 31 4,6,9,11 *", "never comes"),
+        ("0 0 30 2 *", "never runs: no such month has a day 30"),
+        ("0 0 31 4,6,9,11 *", "never runs"),
     ],
 )
 def test_bad_schedules_say_what_is_wrong(text: str, said: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 import dit_dask as dit
 from dit_dask.measures.synthetic.closeness import verdict
 from dit_dask.measures.synthetic.dominance import Comparison
-from dit_dask.measures.synthetic.tables import single_values, typed
+from dit_dask.measures.synthetic.tables import convert_cells, single_values
 from dit_dask.values.release import Ranges, Sets
 
 GOOD = pd.DataFrame({"age": [20, 30, 40, 50], "town": list("abab")})
@@ -114,16 +114,16 @@ def test_cells_are_typed_by_their_kind() -> None:
     text = pd.DataFrame(
         {"n": ["1", None, "3"], "d": ["2020-01-02", "2020-01-03", None], "r": ["1", "2.5", "3"], "c": ["1", "2", None]}
     )
-    found = typed(text, kinds, "synthetic")
+    found = convert_cells(text, kinds, "synthetic")
     assert found["n"].tolist()[::2] == [1, 3]
     assert found["d"].dt.day.tolist()[:2] == [2, 3]
     assert found["r"].tolist() == [1, 2.5, 3]
-    numbers = typed(pd.DataFrame({"c": [1.0, 2.0, np.nan]}), {"c": "categorical"}, "original")
+    numbers = convert_cells(pd.DataFrame({"c": [1.0, 2.0, np.nan]}), {"c": "categorical"}, "original")
     assert numbers["c"].tolist()[:2] == found["c"].tolist()[:2] == ["1", "2"]
     with pytest.raises(
         dit.InputError, match=r"must be numbers or ISO dates, all of one sort; got 1 cells of other text, first in its row 1$"
     ):
-        typed(pd.DataFrame({"n": ["1", "one", "2"]}), {"n": "numeric"}, "synthetic")
+        convert_cells(pd.DataFrame({"n": ["1", "one", "2"]}), {"n": "numeric"}, "synthetic")
 
 
 def test_words_never_let_a_release_pass() -> None:

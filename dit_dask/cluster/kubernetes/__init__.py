@@ -1,1 +1,1 @@
-"""A Dask cluster on Kubernetes: its life, the Kubernetes API, and the objects."""
+"""A Dask cluster on Kubernetes: creation and removal, the Kubernetes API, and the objects."""

@@ -1,4 +1,4 @@
-"""The Kubernetes API in the few verbs that an audit needs; every call has a time limit and fails with one line."""
+"""The few calls of the Kubernetes API that an audit needs; each has a time limit and fails with one line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 
 class KubeError(RunError):
-    """A call that failed; `status` is the HTTP code, 0 where nobody answered, None where it was not even asked."""
+    """A call that failed; `status` is the HTTP code, 0 without an answer, None if nothing was sent."""
 
     def __init__(self, text: str, status: int | None) -> None:
         super().__init__(text)
@@ -39,7 +39,7 @@ class KubeError(RunError):
 
 
 def check_installed() -> None:
-    """Name the extra where kr8s is missing."""
+    """Raise InputError that names the extra if kr8s is missing."""
     from importlib.util import find_spec
 
     if find_spec("kr8s") is None:
@@ -47,7 +47,7 @@ def check_installed() -> None:
 
 
 class Kube:
-    """A connection to a cluster's API; it lives in a thread of its own, so that ports stay forwarded while others compute."""
+    """A connection to a cluster's API; it has a thread of its own, so that ports stay forwarded during computations."""
 
     def __init__(self, namespace: str | None = None) -> None:
         check_installed()
@@ -75,7 +75,7 @@ class Kube:
         self._loop.close()
 
     def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object and return it as the server sees it."""
+        """Create an object and return the server's version of it."""
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         made: dict[str, Any] = self._call(self._request("POST", kind, json=dict(manifest)), f"create {kind} {name}")
         return made
@@ -97,7 +97,7 @@ class Kube:
         return sorted(found.get("items", []), key=lambda one: str(one["metadata"].get("creationTimestamp", "")))
 
     def delete(self, kind: str, name: str) -> None:
-        """Delete an object and what it owns; one that is gone already is fine."""
+        """Delete an object and what it owns; an object that does not exist is no error."""
         try:
             options = {"propagationPolicy": "Background"}
             self._call(self._request("DELETE", kind, name, json=options), f"delete {kind} {name}")
@@ -111,7 +111,7 @@ class Kube:
         return local
 
     def _call(self, work: Coroutine[Any, Any, Any], what: str) -> Any:
-        """Run something in the API's own thread, and put whatever goes wrong in one line."""
+        """Run a call in the API's own thread; every failure becomes a one-line KubeError."""
         future = asyncio.run_coroutine_threadsafe(_limited(work), self._loop)
         try:
             return future.result()
@@ -128,7 +128,7 @@ class Kube:
         import kr8s.asyncio
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about versions of Kubernetes that it has not been tried with
+            warnings.simplefilter("ignore")  # about versions of Kubernetes that kr8s is not tested with
             self._api = await kr8s.asyncio.api(namespace=self.namespace or None)
 
     async def _request(self, method: str, kind: str, name: str = "", **more: Any) -> Any:
@@ -157,7 +157,7 @@ class Kube:
         session = getattr(self._api, "_session", None)
         if session is not None:
             await session.aclose()
-        await asyncio.sleep(0.01)  # sockets close in the loop's next rounds
+        await asyncio.sleep(0.01)  # sockets close in the next iterations of the loop
 
 
 async def _limited(work: Coroutine[Any, Any, Any]) -> Any:
@@ -175,7 +175,7 @@ def _status(error: Exception) -> int | None:
 
 
 def _reason(error: Exception, status: int | None) -> str:
-    """Say in a few words what the server said."""
+    """Shorten the server's message."""
     if status == 404 and "page not found" in str(error):
         return "the Dask operator's definitions are not installed (see deploy/README.md)"
     text = (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -24,13 +24,13 @@ READY_SECONDS = 300
 IDLE_SECONDS = 1800
 GONE_SECONDS = 90
 POLL_SECONDS = 1.0
-# states that a pod does not leave by itself, given as long for good measure
+# a pod does not leave these states by itself; the time allows for delays
 HOPELESS = ("InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "CreateContainerConfigError", "CrashLoopBackOff")
 HOPELESS_SECONDS = 30
 
 
 def check(settings: ClusterConfig, variables: Sequence[str]) -> None:
-    """Everything that can be wrong without asking Kubernetes."""
+    """Check what can be checked without the Kubernetes API."""
     kube.check_installed()
     chosen = settings.kubernetes
     if chosen.image is None:
@@ -44,7 +44,7 @@ def check(settings: ClusterConfig, variables: Sequence[str]) -> None:
 
 @contextmanager
 def start(settings: ClusterConfig, variables: Sequence[str] = ()) -> Iterator[Client]:
-    """Yield a client of a new cluster; whatever happens, nothing of it stays."""
+    """Yield a client of a new cluster, which is removed in every case."""
     import dask
 
     chosen = settings.kubernetes
@@ -72,12 +72,12 @@ def _create(api: kube.Kube, shape: pods.ClusterTemplate, variables: Sequence[str
     policy = pods.network_policy(shape.name, shape.namespace, shape.instance, shape.settings)
     more = [policy, pods.autoscaler(shape)] if shape.settings.adaptive else [policy]
     for manifest in more:
-        manifest["metadata"]["ownerReferences"] = [owner]  # gone with the cluster, whoever removes it
+        manifest["metadata"]["ownerReferences"] = [owner]  # removed with the cluster
         api.create(manifest)
 
 
 def _ready(api: kube.Kube, shape: pods.ClusterTemplate, seconds: float) -> str:
-    """Wait for the scheduler and one worker; return the scheduler's pod. The operator's own notion of ready can get lost."""
+    """Wait for the scheduler and one worker; return the scheduler's pod. The operator may miss that they are ready."""
     deadline, stuck_since = time.monotonic() + seconds, 0.0
     while True:
         found = api.find("Pod", {pods.CLUSTER_NAME: shape.name})
@@ -98,7 +98,7 @@ def _ready(api: kube.Kube, shape: pods.ClusterTemplate, seconds: float) -> str:
 
 
 def _not_ready(waiting: Sequence[str], by_part: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Name what is missing and why."""
+    """Describe what is missing and why."""
     texts = []
     for part in waiting:
         if by_part[part]:
@@ -112,8 +112,8 @@ def _not_ready(waiting: Sequence[str], by_part: Mapping[str, Sequence[Mapping[st
 
 
 def _route(api: kube.Kube, shape: pods.ClusterTemplate, scheduler: str) -> tuple[str, str]:
-    """Where scheduler and dashboard answer. Inside Kubernetes they have a name; outside, where a name server could lead us
-    to anybody, their ports are forwarded through the API."""
+    """Return the addresses of scheduler and dashboard: names inside Kubernetes; outside, where a name server is not to be
+    trusted, ports forwarded through the API."""
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return shape.address, f"http://{shape.name}-scheduler.{shape.namespace}.svc:{pods.DASHBOARD}/status"
     scheme = shape.address.partition(":")[0]
@@ -122,7 +122,7 @@ def _route(api: kube.Kube, shape: pods.ClusterTemplate, scheduler: str) -> tuple
 
 
 def _remove(api: kube.Kube, name: str) -> None:
-    """Delete the cluster with all it owns and see it go, twice: an interrupted request may create it after a first look."""
+    """Delete the cluster with all it owns and wait, twice: an interrupted request may create it after the first time."""
     deadline, gone = time.monotonic() + GONE_SECONDS, 0
     while time.monotonic() < deadline:
         try:
@@ -140,7 +140,7 @@ def _remove(api: kube.Kube, name: str) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let no second Ctrl-C leave half a cluster behind."""
+    """Ignore a second Ctrl-C while the cluster is removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""The pods of an audit as Kubernetes objects: a Dask cluster, a job around it, and who may talk to them."""
+"""The pods of an audit as Kubernetes objects: a Dask cluster, a job around it, and the network policies between them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dit_dask.config.cluster import KubernetesConfig, Resources, memory_bytes
 Manifest = dict[str, Any]
 
 DASK = "kubernetes.dask.org/v1"
-JOB_NAME = "JOB-NAME"  # stands in a template for the name that the launcher gives
+JOB_NAME = "JOB-NAME"  # a placeholder in templates for the name that the launcher gives
 USER = 10001  # of the image's one user
 COMM, DASHBOARD, WORKER_DASHBOARD = 8786, 8787, 8788
 SCRATCH, CERTIFICATES, AUDIT = "/scratch", "/etc/dit/tls", "/etc/dit/audit"
 CLUSTER_NAME, COMPONENT = "dask.org/cluster-name", "dask.org/component"
-NAME_LENGTH = 53  # the operator adds "-scheduler" and wants 63 in all
-# what the operator asks the scheduler for over HTTP, and nothing that passes requests on to other hosts
+NAME_LENGTH = 53  # the operator adds "-scheduler", and 63 is the limit
+# the HTTP routes that the operator needs, and none that forwards requests to other hosts
 ROUTES = [f"distributed.http.{name}" for name in ("health", "statics", "scheduler.info", "scheduler.json", "scheduler.api")]
 # as in cluster.local: workers keep the memory they free
 NANNY = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**26}
@@ -48,19 +48,19 @@ class ClusterTemplate:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What network policies and clean-up know the audit's objects by."""
+        """The labels by which network policies and clean-up select the audit's objects."""
         return labels(self.instance)
 
     @property
     def address(self) -> str:
-        """Where the scheduler answers inside the cluster."""
+        """The scheduler's address inside the cluster."""
         scheme = "tls" if self.settings.tls_secret else "tcp"
         return f"{scheme}://{self.name}-scheduler.{self.namespace}.svc:{COMM}"
 
 
 @dataclass(frozen=True)
 class ContainerTemplate:
-    """What one container runs, what it may use, and which ${NAME}s it looks up."""
+    """What one container runs, its resources, and the ${NAME}s that it reads."""
 
     name: str
     arguments: Sequence[str]
@@ -81,7 +81,7 @@ def labels(instance: str) -> dict[str, str]:
 
 
 def dask_cluster(shape: ClusterTemplate, variables: Sequence[str], idle_seconds: int) -> Manifest:
-    """A DaskCluster; the operator removes it once it is idle for long, should its client have died without a word."""
+    """A DaskCluster; the operator removes it after a long idle time, in case its client was killed."""
     return {
         "apiVersion": DASK,
         "kind": "DaskCluster",
@@ -127,7 +127,7 @@ def autoscaler(shape: ClusterTemplate) -> Manifest:
 
 
 def network_policy(name: str, namespace: str, instance: str, settings: KubernetesConfig) -> Manifest:
-    """Let an audit's Dask pods talk to each other, to names and storage outside, and to the operator; to nobody else."""
+    """Allow an audit's Dask pods to connect to each other, to DNS and storage outside, and to the operator, only."""
     ours = {"podSelector": {"matchLabels": labels(instance)}}
     operator = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": settings.operator_namespace}}}
     dask = {"key": COMPONENT, "operator": "In", "values": ["scheduler", "worker", "job-runner"]}
@@ -183,7 +183,7 @@ _SCHEDULER_PORTS = {"tcp-comm": COMM, "http-dashboard": DASHBOARD}
 
 
 def _service(name: str) -> Manifest:
-    """The selector must carry the cluster's name, or the Service would lead to every scheduler of the namespace."""
+    """Return the Service; its selector has the cluster's name, or it would match every scheduler of the namespace."""
     ports = [{"name": port, "protocol": "TCP", "port": number, "targetPort": port} for port, number in _SCHEDULER_PORTS.items()]
     return {"type": "ClusterIP", "selector": {CLUSTER_NAME: name, COMPONENT: "scheduler"}, "ports": ports}
 
@@ -206,7 +206,7 @@ def _serving(spec: Manifest, ports: Mapping[str, int]) -> Manifest:
 
 
 def pod_spec(settings: KubernetesConfig, program: ContainerTemplate, *, dask: bool = True) -> Manifest:
-    """A pod that runs one program: not as root, with nothing to write to but its scratch folder, and no API token."""
+    """Return a pod that runs one program: not as root, only its scratch folder writable, no API token."""
     certified = dask and settings.tls_secret
     volumes: list[Manifest] = [{"name": "scratch", "emptyDir": {"sizeLimit": settings.scratch}}, *program.volumes]
     mounts: list[Manifest] = [{"name": "scratch", "mountPath": SCRATCH}, *program.mounts]
@@ -244,7 +244,7 @@ def _placement(settings: KubernetesConfig) -> Manifest:
 
 
 def _environment(settings: KubernetesConfig, program: ContainerTemplate, *, certified: bool) -> list[Manifest]:
-    """Plain settings by value, secrets by reference only."""
+    """Return environment entries: plain settings by value, secrets by reference only."""
     plain = {"HOME": SCRATCH, "TMPDIR": SCRATCH, "NUMBA_CACHE_DIR": f"{SCRATCH}/numba", **(program.environment or {})}
     if certified:
         prefix = "DASK_DISTRIBUTED__COMM__"
@@ -258,7 +258,7 @@ def _environment(settings: KubernetesConfig, program: ContainerTemplate, *, cert
 
 
 def trouble(pod: Mapping[str, Any]) -> str | None:
-    """Say why a pod is not ready: what its scheduler or its container last complained about; None for a ready one."""
+    """Return why a pod is not ready: the last message of its scheduling or its container; None for a ready one."""
     status = pod.get("status", {})
     conditions = {one["type"]: one for one in status.get("conditions") or []}
     if conditions.get("Ready", {}).get("status") == "True":
@@ -276,7 +276,7 @@ def trouble(pod: Mapping[str, Any]) -> str | None:
 
 
 def _words(state: Mapping[str, Any]) -> str:
-    """Reason, exit code and the first line of the message."""
+    """Return reason, exit code and the first line of the message."""
     code = f" with exit code {state['exitCode']}" if state.get("exitCode") else ""
     lines = str(state.get("message") or "").strip().splitlines()
     return f"{state['reason']}{code}" + (f" ({lines[0][:160]})" if lines else "")

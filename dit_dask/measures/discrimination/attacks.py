@@ -1,4 +1,4 @@
-"""The attacks of the discrimination-rate deck, each as a profile of what a release tells about a target."""
+"""Attacks on a release, each as a profile of how far published values determine a target."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError
-from dit_dask.measures.discrimination.contingency import ContingencyTable, Profile, combined, entropy_of, summed
-from dit_dask.measures.discrimination.published import Members, Published, members
+from dit_dask.measures.discrimination.contingency import (
+    ContingencyTable,
+    Profile,
+    compute_entropy,
+    number_combinations,
+    sum_by_code,
+)
+from dit_dask.measures.discrimination.published import Members, Published, find_members
 from dit_dask.values.release import Release
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT, Attribute
 from dit_dask.values.table import Table
@@ -23,86 +29,86 @@ if TYPE_CHECKING:
 
 ATTACKS = ("identity", "homogeneity", "background-knowledge", "skewness", "semantic")
 KNOWLEDGE = ("black-box", "grey-box", "white-box")
-MOST_COMBINATIONS = 2**24
+MAX_COMBINATIONS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
-class Attacked:
-    """What an attack found: the profile over published values, the joint it came from if there is one, and what to add."""
+class AttackResult:
+    """The profile over published values, the table it was counted from if there is one, and more for measures.json."""
 
     published: Published
     profile: Profile
-    joint: ContingencyTable | None
+    contingency: ContingencyTable | None
     more: Mapping[str, Any]
 
 
-def homogeneity(release: Release, places: Sequence[int], groups: Ints | None, estimator: str) -> Attacked:
-    """X is the sensitive attribute, read through groups if given; Y the published values of the keys."""
-    published = Published.of(release, places)
+def homogeneity(release: Release, positions: Sequence[int], groups: Ints | None, estimator: str) -> AttackResult:
+    """X is the sensitive attribute, by groups if given; Y the published values of the keys."""
+    published = Published.of(release, positions)
     holder, secret = np.nonzero(release.counts)
-    joint = ContingencyTable.of(published.group[holder], secret, release.counts[holder, secret])
-    joint = joint if groups is None else joint.grouped(groups)
-    return Attacked(published, joint.profile(estimator), joint, {})
+    contingency = ContingencyTable.of(published.group[holder], secret, release.counts[holder, secret])
+    contingency = contingency if groups is None else contingency.group_values(groups)
+    return AttackResult(published, contingency.profile(estimator), contingency, {})
 
 
 def skewness(
-    release: Release, places: Sequence[int], estimator: str, min_disclosed_count: int = MIN_DISCLOSED_COUNT
-) -> Attacked:
-    """Try the partition {v, rest} for every sensitive value v that is there; report the one that is told most about."""
-    plain = homogeneity(release, places, None, estimator)
-    assert plain.joint is not None  # noqa: S101 - homogeneity always counts  # nosec B101
-    levels, held = release.schema.sensitive.levels, release.counts.sum(axis=0)
-    found = []
-    for value in np.flatnonzero(held):
-        joint = plain.joint.grouped((np.arange(len(levels)) != value).astype(np.int64))
-        found.append((joint.profile(estimator), joint, value))
-    best = max(range(len(found)), key=lambda place: found[place][0].rate.value)
+    release: Release, positions: Sequence[int], estimator: str, min_disclosed_count: int = MIN_DISCLOSED_COUNT
+) -> AttackResult:
+    """Try the partition {v, rest} for every sensitive value v that occurs; report the one with the highest rate."""
+    plain = homogeneity(release, positions, None, estimator)
+    assert plain.contingency is not None  # noqa: S101 - homogeneity always counts  # nosec B101
+    levels, totals = release.schema.sensitive.levels, release.counts.sum(axis=0)
+    results = []
+    for value in np.flatnonzero(totals):
+        contingency = plain.contingency.group_values((np.arange(len(levels)) != value).astype(np.int64))
+        results.append((contingency.profile(estimator), contingency, value))
+    best = max(range(len(results)), key=lambda index: results[index][0].rate.value)
     lines = [
         {
-            "value": levels[value] if held[value] >= min_disclosed_count else None,
-            "count": int(held[value]),
+            "value": levels[value] if totals[value] >= min_disclosed_count else None,
+            "count": int(totals[value]),
             "rate": profile.rate.value,
         }
-        for profile, _, value in found
+        for profile, _, value in results
     ]
-    profile, joint, _ = found[best]
-    return replace(plain, profile=profile, joint=joint, more={"worst": lines[best], "partitions": lines})
+    profile, contingency, _ = results[best]
+    return replace(plain, profile=profile, contingency=contingency, more={"worst": lines[best], "partitions": lines})
 
 
-def white_box(release: Release, table: Table, places: Sequence[int], estimator: str) -> tuple[Attacked, Members]:
-    """X is the original tuple of the keys and Y the published one, as they really occur together."""
-    published, held = Published.of(release, places), members(release, table)
-    original = combined([table.codes[:, place].astype(np.int64) for place in places])[held.record]
-    weight = table.weights[held.record] * held.share
-    weight = weight.round().astype(np.int64) if held.exact else weight
-    joint = ContingencyTable.of(published.group[held.holder], original, weight)
-    more = {} if held.exact else {"assignment": "records that several classes cover are shared out among them"}
-    return Attacked(published, joint.profile(estimator), joint, more), held
+def white_box(release: Release, table: Table, positions: Sequence[int], estimator: str) -> tuple[AttackResult, Members]:
+    """X is the original tuple of the keys and Y the published one, counted over the records of the table."""
+    published, membership = Published.of(release, positions), find_members(release, table)
+    original = number_combinations([table.codes[:, position].astype(np.int64) for position in positions])[membership.record]
+    weight = table.weights[membership.record] * membership.share
+    weight = weight.round().astype(np.int64) if membership.exact else weight
+    contingency = ContingencyTable.of(published.group[membership.holder], original, weight)
+    more = {} if membership.exact else {"assignment": "records that several classes cover are shared out among them"}
+    return AttackResult(published, contingency.profile(estimator), contingency, more), membership
 
 
-def guessed(release: Release, places: Sequence[int], known: Sequence[Floats | None]) -> Attacked:
-    """X is guessed from what is published: evenly over the covered values, or as a known table has them."""
-    published = Published.of(release, places)
+def guess_identity(release: Release, positions: Sequence[int], known: Sequence[Floats | None]) -> AttackResult:
+    """X is estimated from the release: uniform over the covered values, or as frequent as in a known table."""
+    published = Published.of(release, positions)
     combinations = math.prod(len(attribute.levels) for attribute in published.attributes)
-    if combinations > MOST_COMBINATIONS:
+    if combinations > MAX_COMBINATIONS:
         raise InputError(
-            f"black-box and grey-box need at most {MOST_COMBINATIONS:,} combinations of the keys' values; "
+            f"black-box and grey-box need at most {MAX_COMBINATIONS:,} combinations of the keys' values; "
             f"got {combinations:,} (name fewer keys, or use white-box)"
         )
-    count = summed(published.group, release.counts.sum(axis=1), len(published.first))
+    count = sum_by_code(published.group, release.counts.sum(axis=1), len(published.first))
     beliefs = [
-        _belief(sets, weights)[value[published.first]]
+        _beliefs_by_value(sets, weights)[value[published.first]]
         for sets, value, weights in zip(published.coverage, published.value, known, strict=True)
     ]
     conditional = np.zeros(len(count))
     for belief in beliefs:  # independent given the published values, so entropies add up
         conditional -= (belief * np.log2(np.where(belief > 0, belief, 1.0))).sum(axis=1)
-    marginal = _mixture(count / count.sum(), beliefs)
-    return Attacked(published, Profile.mixed(entropy_of(marginal), count, np.maximum(0.0, conditional)), None, {})
+    entropy = compute_entropy(_mix_beliefs(count / count.sum(), beliefs))
+    return AttackResult(published, Profile.from_entropies(entropy, count, np.maximum(0.0, conditional)), None, {})
 
 
-def _belief(sets: Bools, weights: Floats | None) -> Floats:
-    """Return (values, levels): what is believed about a level where a value is published."""
+def _beliefs_by_value(sets: Bools, weights: Floats | None) -> Floats:
+    """Return (values, levels): the probability of a level where a value is published."""
     believed = sets.astype(float) if weights is None else sets * weights
     nothing = believed.sum(axis=1) == 0
     believed[nothing] = sets[nothing]
@@ -110,12 +116,12 @@ def _belief(sets: Bools, weights: Floats | None) -> Floats:
     return share
 
 
-def _mixture(shares: Floats, beliefs: Sequence[Floats]) -> Floats:
+def _mix_beliefs(shares: Floats, beliefs: Sequence[Floats]) -> Floats:
     """Return the (combinations,) marginal: the products of beliefs, averaged over groups, a few groups at a time."""
     half = len(beliefs) // 2
     widths = [math.prod(belief.shape[1] for belief in part) for part in (beliefs[:half], beliefs[half:])]
     total = np.zeros(widths)
-    step = max(1, MOST_COMBINATIONS // sum(widths))
+    step = max(1, MAX_COMBINATIONS // sum(widths))
     for start in range(0, len(shares), step):
         block = slice(start, start + step)
         left = shares[block, None]
@@ -129,7 +135,7 @@ def _mixture(shares: Floats, beliefs: Sequence[Floats]) -> Floats:
 
 
 def frequencies(attribute: Attribute, cells: pd.Series[Any], where: str) -> Floats:
-    """Return (levels,): how often another table has each level; other values are not possible here and do not count."""
+    """Return (levels,): how often another table has each level; its other values are ignored."""
     import pandas as pd
 
     cells = cells.dropna()
@@ -137,7 +143,7 @@ def frequencies(attribute: Attribute, cells: pd.Series[Any], where: str) -> Floa
         numbers = pd.to_numeric(cells, errors="coerce")
         if numbers.isna().any():
             raise InputError(f"{where}: the column {attribute.name!r} must be numbers, as in the table under audit")
-        found = numbers.value_counts().reindex(pd.Index(attribute.levels), fill_value=0)
+        counts = numbers.value_counts().reindex(pd.Index(attribute.levels), fill_value=0)
     else:
-        found = cells.astype(str).value_counts().reindex(list(attribute.levels), fill_value=0)
-    return found.to_numpy().astype(np.float64)
+        counts = cells.astype(str).value_counts().reindex(list(attribute.levels), fill_value=0)
+    return counts.to_numpy().astype(np.float64)

@@ -1,4 +1,4 @@
-"""Entropies from tallies: how many values occur how often is all they need, and it merges exactly in any order."""
+"""Entropies from count histograms: how many values occur how often; histograms merge exactly in any order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Ints
 
 
-LARGEST_COUNTED = 2**22
+MAX_BINCOUNT = 2**22
 NOTHING_TO_REFINE = "the target has one value: there is nothing to refine, so the rate is 1 by convention"
 
 
@@ -28,21 +28,21 @@ class CountHistogram:
 
     @classmethod
     def of(cls, counts: NDArray[Any]) -> CountHistogram:
-        """Tally the whole counts of all values; values that do not occur do not matter."""
+        """Build the histogram of integer counts, one a value; values that do not occur are left out."""
         counts = counts[counts > 0].astype(np.int64, copy=False)
-        if len(counts) and counts.max() > LARGEST_COUNTED:
+        if len(counts) and counts.max() > MAX_BINCOUNT:
             return cls(*np.unique(counts, return_counts=True))
         times = np.bincount(counts)
         sizes = np.flatnonzero(times)
         return cls(sizes, times[sizes])
 
     @classmethod
-    def merged(cls, tallies: Iterable[CountHistogram]) -> CountHistogram:
-        """Add tallies of different values; integers, so the order cannot show."""
-        many = list(tallies)
-        sizes, place = np.unique(np.concatenate([one.sizes for one in many]), return_inverse=True)
+    def merge(cls, histograms: Iterable[CountHistogram]) -> CountHistogram:
+        """Add histograms of different values; sums of integers do not depend on the order."""
+        parts = list(histograms)
+        sizes, position = np.unique(np.concatenate([part.sizes for part in parts]), return_inverse=True)
         times = np.zeros(len(sizes), np.int64)
-        np.add.at(times, place, np.concatenate([one.times for one in many]))
+        np.add.at(times, position, np.concatenate([part.times for part in parts]))
         return cls(sizes, times)
 
     @property
@@ -56,25 +56,25 @@ class CountHistogram:
         return int(self.times.sum())
 
 
-def plug_in(tally: CountHistogram) -> float:
+def plug_in(histogram: CountHistogram) -> float:
     """Entropy in bits of the frequencies as they are; summed without rounding error, so equal tables give equal bits."""
-    rows, pairs = tally.rows, zip(tally.sizes.tolist(), tally.times.tolist(), strict=True)
+    rows, pairs = histogram.rows, zip(histogram.sizes.tolist(), histogram.times.tolist(), strict=True)
     return math.fsum(times * size * math.log2(rows / size) for size, times in pairs) / rows
 
 
-def miller_madow(tally: CountHistogram) -> float:
+def miller_madow(histogram: CountHistogram) -> float:
     """The plug-in entropy plus its first-order bias, (values - 1) / 2N nats."""
-    return plug_in(tally) + (tally.values - 1) / (2 * tally.rows * math.log(2))
+    return plug_in(histogram) + (histogram.values - 1) / (2 * histogram.rows * math.log(2))
 
 
-def grassberger(tally: CountHistogram) -> float:
-    """Grassberger's estimate of 2003, whose bias is smaller still where many values are rare."""
+def grassberger(histogram: CountHistogram) -> float:
+    """Grassberger's estimate of 2003, with less bias than Miller-Madow where many values are rare."""
     from scipy.special import digamma
 
-    rows, sizes = tally.rows, tally.sizes.astype(float)
-    sign = np.where(tally.sizes % 2, -1.0, 1.0)
+    rows, sizes = histogram.rows, histogram.sizes.astype(float)
+    sign = np.where(histogram.sizes % 2, -1.0, 1.0)
     inner = digamma(sizes) + 0.5 * sign * (digamma((sizes + 1) / 2) - digamma(sizes / 2))
-    return (math.log(rows) - math.fsum((tally.times * sizes * inner).tolist()) / rows) / math.log(2)
+    return (math.log(rows) - math.fsum((histogram.times * sizes * inner).tolist()) / rows) / math.log(2)
 
 
 ESTIMATORS: dict[str, Callable[[CountHistogram], float]] = {
@@ -86,7 +86,7 @@ ESTIMATORS: dict[str, Callable[[CountHistogram], float]] = {
 
 @dataclass(frozen=True)
 class Rate:
-    """A discrimination rate with the two entropies it is made of; `reason` says what a convention decided."""
+    """A discrimination rate with the two entropies it is made of; `reason` is set where a convention decided."""
 
     value: float
     entropy: float
@@ -94,8 +94,8 @@ class Rate:
     reason: str = ""
 
 
-def rate(target: CountHistogram, keys: CountHistogram, pairs: CountHistogram, estimator: str = "plug-in") -> Rate:
-    """Return 1 - H(X|Y) / H(X) from the tallies of X, of Y and of the pairs."""
+def compute_rate(target: CountHistogram, keys: CountHistogram, pairs: CountHistogram, estimator: str = "plug-in") -> Rate:
+    """Return 1 - H(X|Y) / H(X) from the histograms of X, of Y and of the pairs."""
     entropy = ESTIMATORS[estimator]
     before, after = entropy(target), entropy(pairs) - entropy(keys)
     if target.values < 2:

@@ -13,38 +13,38 @@ from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Ints
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 
 
-def by_value(profile: Profile, label: Callable[[int], Any], *, show_values: bool) -> list[dict[str, Any]]:
-    """List the keys, those that refine most first; rare ones, and those beyond the thousandth, are pooled in a last line."""
+def list_by_value(profile: Profile, label: Callable[[int], Any], *, show_values: bool) -> list[dict[str, Any]]:
+    """List the keys by descending refinement; rare ones, and those beyond the thousandth, are pooled in a last line."""
     count, rates, refinements = profile.count, profile.rates, profile.refinements
     order = np.lexsort((np.arange(len(count)), -count, -refinements))
     order = order[count[order] > 0]
-    shown = order if show_values else order[count[order] >= MIN_DISCLOSED_COUNT][:MOST_LISTED]
+    listed = order if show_values else order[count[order] >= MIN_DISCLOSED_COUNT][:MAX_LISTED]
     lines: list[dict[str, Any]] = [
         {
             "value": label(int(key)),
-            "count": _whole(count[key]),
+            "count": _to_integer(count[key]),
             "rate": float(rates[key]),
             "refinement": float(refinements[key]),
         }
-        for key in shown
+        for key in listed
     ]
-    rest = np.setdiff1d(order, shown)
-    return [*lines, pooled(rest, profile)] if len(rest) else lines
+    others = np.setdiff1d(order, listed)
+    return [*lines, pool_keys(others, profile)] if len(others) else lines
 
 
-def pooled(keys: Ints, profile: Profile) -> dict[str, Any]:
-    """One line for keys that are not named: how many, how many rows they have, and the worst rates among them."""
+def pool_keys(keys: Ints, profile: Profile) -> dict[str, Any]:
+    """Return one line for keys that are not named: their number, their rows, and the largest rates among them."""
     return {
         "value": None,
         "values": len(keys),
-        "count": _whole(profile.count[keys].sum()),
+        "count": _to_integer(profile.count[keys].sum()),
         "rate": float(profile.rates[keys].max()),
         "refinement": float(profile.refinements[keys].max()),
     }
 
 
-def _whole(count: float) -> int | float:
+def _to_integer(count: float) -> int | float:
     return int(count) if float(count).is_integer() else float(count)

@@ -1,4 +1,4 @@
-"""The discrimination rate as a measure: how far keys refine a target in the table, or an attacker's target in a release."""
+"""The discrimination rate as a measure: of keys over a target in the table, or of an attack on a release."""
 
 from __future__ import annotations
 
@@ -13,12 +13,19 @@ from dit_dask.config.registry import Context
 from dit_dask.errors import InputError, unknown
 from dit_dask.measures.base import OTHER_TABLE, MeasureInput, MeasureKind, MeasureResult, Source
 from dit_dask.measures.discrimination import attacks
-from dit_dask.measures.discrimination.contingency import MISSING, ContingencyTable, Profile, bootstrap, coded, combined
+from dit_dask.measures.discrimination.contingency import (
+    MISSING,
+    ContingencyTable,
+    Profile,
+    bootstrap,
+    encode_columns,
+    number_combinations,
+)
 from dit_dask.measures.discrimination.histogram import ESTIMATORS
-from dit_dask.measures.discrimination.listing import by_value
+from dit_dask.measures.discrimination.listing import list_by_value
 from dit_dask.measures.discrimination.presentation import present
-from dit_dask.measures.discrimination.published import Members, members
-from dit_dask.measures.discrimination.semantic import Semantic, partition, reading
+from dit_dask.measures.discrimination.published import Members, find_members
+from dit_dask.measures.discrimination.semantic import Semantic, number_groups, resolve_groups
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 
 if TYPE_CHECKING:
@@ -27,18 +34,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the number is estimated: an estimator of entropy, and the level of a bootstrap interval if one is wanted."""
+    """How the number is estimated: an estimator of entropy, and the level of a bootstrap interval if one is configured."""
 
     estimator: str
     level: float | None
     replicates: int
 
-    def interval(self, joint: ContingencyTable, evidence: MeasureInput) -> dict[str, Any]:
-        """The interval as measures.json has it, if one was asked for."""
+    def interval(self, table: ContingencyTable, inputs: MeasureInput) -> dict[str, Any]:
+        """Return the interval as measures.json has it, if one is configured."""
         if self.level is None:
             return {}
-        rng = evidence.stream("bootstrap")
-        return {"interval": list(bootstrap(joint, self.level, self.replicates, rng)), "level": self.level}
+        rng = inputs.stream("bootstrap")
+        return {"interval": list(bootstrap(table, self.level, self.replicates, rng)), "level": self.level}
 
 
 @dataclass(frozen=True)
@@ -52,121 +59,121 @@ class OfTable:
     sampling: Sampling
     show_values: bool
 
-    def find(self, evidence: MeasureInput) -> MeasureResult:
+    def find(self, inputs: MeasureInput) -> MeasureResult:
         """Code the columns, count the pairs, list the keys."""
         names = [*self.keys] if self.target is None else [self.target, *self.keys]
-        columns, kept = coded({name: evidence.frame[name] for name in names}, self.missing)
+        columns, kept = encode_columns({name: inputs.frame[name] for name in names}, self.missing)
         keys = columns if self.target is None else columns[1:]
-        key = combined([column.codes for column in keys])
-        joint = ContingencyTable.singled_out(key) if self.target is None else ContingencyTable.of(key, columns[0].codes)
+        key = number_combinations([column.codes for column in keys])
+        table = ContingencyTable.of_records(key) if self.target is None else ContingencyTable.of(key, columns[0].codes)
         if self.groups is not None:
-            joint = joint.grouped(self.groups(columns[0].shown()))
-        profile = joint.profile(self.sampling.estimator)
+            table = table.group_values(self.groups(columns[0].all_labels()))
+        profile = table.profile(self.sampling.estimator)
         first = np.unique(key, return_index=True)[1]
 
         def label(number: int) -> Any:
-            texts = [_text(column.label(column.codes[first[number]])) for column in keys]
+            texts = [_to_text(column.label(column.codes[first[number]])) for column in keys]
             return texts[0] if len(texts) == 1 else texts
 
         of_record = np.full(len(kept), -1)
         of_record[kept] = key
         return MeasureResult(
             profile.rate.value,
-            by_value(profile, label, show_values=self.show_values),
+            list_by_value(profile, label, show_values=self.show_values),
             int(kept.sum()),
-            _entropies(profile) | self.sampling.interval(joint, evidence),
-            _columns(profile, of_record),
+            _format_entropies(profile) | self.sampling.interval(table, inputs),
+            _per_record(profile, of_record),
         )
 
 
 @dataclass(frozen=True)
 class OfRelease:
-    """An attack on a release; places are those of the keys in the schema."""
+    """An attack on a release; positions are those of the keys in the schema."""
 
     attack: str
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     knowledge: str
     groups: Any
     sampling: Sampling
     show_values: bool
 
-    def find(self, evidence: MeasureInput) -> MeasureResult:
-        """Run the attack and tell every record what its own class gives away."""
-        release, table = evidence.release, evidence.rows.table
-        assert release is not None  # noqa: S101 - of_releases promises one  # nosec B101
-        held: Members | None = None
+    def find(self, inputs: MeasureInput) -> MeasureResult:
+        """Run the attack; every record gets the figures of its own class."""
+        release, table = inputs.release, inputs.rows.table
+        assert release is not None  # noqa: S101 - of_releases guarantees one  # nosec B101
+        membership: Members | None = None
         if self.attack == "identity" and self.knowledge == "white-box":
-            found, held = attacks.white_box(release, table, self.places, self.sampling.estimator)
+            result, membership = attacks.white_box(release, table, self.positions, self.sampling.estimator)
         elif self.attack == "identity":
-            found = attacks.guessed(release, self.places, self._known(evidence))
+            result = attacks.guess_identity(release, self.positions, self._known_frequencies(inputs))
         elif self.attack == "skewness" and self.groups is None:
             min_disclosed_count = 1 if self.show_values else MIN_DISCLOSED_COUNT
-            found = attacks.skewness(release, self.places, self.sampling.estimator, min_disclosed_count)
+            result = attacks.skewness(release, self.positions, self.sampling.estimator, min_disclosed_count)
         else:
             groups = None if self.groups is None else self.groups(release.schema.sensitive.levels)
-            found = attacks.homogeneity(release, self.places, groups, self.sampling.estimator)
-        held = members(release, table) if held is None else held
-        profile, more = found.profile, dict(found.more)
-        lines = by_value(profile, found.published.label, show_values=self.show_values)
-        more |= _entropies(profile)
-        if found.joint is not None:
-            more |= self.sampling.interval(found.joint, evidence)
+            result = attacks.homogeneity(release, self.positions, groups, self.sampling.estimator)
+        membership = find_members(release, table) if membership is None else membership
+        profile, more = result.profile, dict(result.more)
+        entries = list_by_value(profile, result.published.label, show_values=self.show_values)
+        more |= _format_entropies(profile)
+        if result.contingency is not None:
+            more |= self.sampling.interval(result.contingency, inputs)
         value = profile.rate.value
-        if self.attack == "background-knowledge":  # what is still to be learned
+        if self.attack == "background-knowledge":  # what remains unknown to the attacker
             value = 1 - value
-            lines = [line | {"rate": 1 - line["rate"]} for line in lines]
+            entries = [entry | {"rate": 1 - entry["rate"]} for entry in entries]
             more |= {"interval": [1 - end for end in reversed(more["interval"])]} if "interval" in more else {}
-        columns = _shared_out(profile, held, found.published.group, table.distinct)
-        of_rows = {name: values[evidence.rows.index] for name, values in columns.items()}
-        return MeasureResult(value, lines, round(float(profile.count.sum())), more, of_rows)
+        columns = _average_over_classes(profile, membership, result.published.group, table.distinct)
+        of_rows = {name: values[inputs.rows.index] for name, values in columns.items()}
+        return MeasureResult(value, entries, round(float(profile.count.sum())), more, of_rows)
 
-    def _known(self, evidence: MeasureInput) -> list[Floats | None]:
-        attributes = [evidence.rows.table.schema.quasi_identifiers[place] for place in self.places]
+    def _known_frequencies(self, inputs: MeasureInput) -> list[Floats | None]:
+        attributes = [inputs.rows.table.schema.quasi_identifiers[position] for position in self.positions]
         if self.knowledge == "black-box":
             return [None] * len(attributes)
-        other = evidence.tables["external"]
+        other = inputs.tables["external"]
         for attribute in attributes:
             if attribute.name not in other.columns:
                 raise InputError(f"external: no column {attribute.name!r}; it must have the keys as columns")
         return [attacks.frequencies(attribute, other[attribute.name], "external") for attribute in attributes]
 
 
-def _text(label: Any) -> str | None:
+def _to_text(label: Any) -> str | None:
     return None if label is None else str(label)
 
 
-def _entropies(profile: Profile) -> dict[str, Any]:
-    found = profile.rate
-    more: dict[str, Any] = {"entropy": found.entropy, "conditional_entropy": found.conditional}
-    return more | ({"reason": found.reason} if found.reason else {})
+def _format_entropies(profile: Profile) -> dict[str, Any]:
+    rate = profile.rate
+    more: dict[str, Any] = {"entropy": rate.entropy, "conditional_entropy": rate.conditional}
+    return more | ({"reason": rate.reason} if rate.reason else {})
 
 
-def _columns(profile: Profile, key: Ints) -> dict[str, Floats]:
-    """What the keys of each row give away; rows that were dropped have no number."""
+def _per_record(profile: Profile, key: Ints) -> dict[str, Floats]:
+    """Return the figures of each row's keys; NaN for rows that were dropped."""
     pairs = {"refinement": profile.refinements, "rate": profile.rates}
     return {name: np.where(key < 0, np.nan, values[key]) for name, values in pairs.items()}
 
 
-def _shared_out(profile: Profile, held: Members, group: Ints, distinct: int) -> dict[str, Floats]:
-    """Average over the classes of each distinct record; one that no class covers has no number."""
-    share = np.bincount(held.record, held.share, distinct)
+def _average_over_classes(profile: Profile, membership: Members, group: Ints, distinct: int) -> dict[str, Floats]:
+    """Average over the classes of each distinct record; NaN where no class covers it."""
+    share = np.bincount(membership.record, membership.share, distinct)
     columns = {}
     for name, values in {"refinement": profile.refinements, "rate": profile.rates}.items():
-        total = np.bincount(held.record, held.share * values[group[held.holder]], distinct)
+        total = np.bincount(membership.record, membership.share * values[group[membership.holder]], distinct)
         columns[name] = np.divide(total, share, out=np.full(distinct, np.nan), where=share > 0)
     return columns
 
 
 class Groups:
-    """The partition that a config's `semantic` describes, for whatever labels it meets."""
+    """The groups that a config's `semantic` describes, for any labels."""
 
     def __init__(self, semantic: Mapping[str, Any], context: Context) -> None:
         self._where = f"{context.where}.semantic"
-        self._groups = reading(semantic, lambda path: context.read(path, self._where))  # workers may not see the file
+        self._groups = resolve_groups(semantic, lambda path: context.read(path, self._where))  # workers may not see the file
 
     def __call__(self, labels: Sequence[Any]) -> Ints:
         """Return the group of each label."""
-        return partition(self._groups, labels, self._where)
+        return number_groups(self._groups, labels, self._where)
 
 
 def _build(parameters: Mapping[str, Any], context: Context) -> OfTable | OfRelease:
@@ -176,7 +183,7 @@ def _build(parameters: Mapping[str, Any], context: Context) -> OfTable | OfRelea
     sampling = Sampling(parameters["estimator"], level, parameters["replicates"])
     groups = None if semantic is None else Groups(semantic, context)
     if parameters["attack"] is not None:
-        return _attack(parameters, context, groups, sampling)
+        return _build_attack(parameters, context, groups, sampling)
     keys, target = parameters["keys"], parameters["target"]
     for name in ("knowledge", "external"):
         if parameters[name] is not None:
@@ -192,7 +199,7 @@ def _build(parameters: Mapping[str, Any], context: Context) -> OfTable | OfRelea
     return OfTable(target, tuple(keys), groups, parameters["missing"], sampling, parameters["show_values"])
 
 
-def _attack(parameters: Mapping[str, Any], context: Context, groups: Groups | None, sampling: Sampling) -> OfRelease:
+def _build_attack(parameters: Mapping[str, Any], context: Context, groups: Groups | None, sampling: Sampling) -> OfRelease:
     where, attack, schema = context.where, parameters["attack"], context.schema
     _check_attack(parameters, context)
     names = [attribute.name for attribute in schema.quasi_identifiers]
@@ -203,14 +210,14 @@ def _attack(parameters: Mapping[str, Any], context: Context, groups: Groups | No
     if len(set(keys)) < len(keys):
         raise InputError(f"{where}.keys names a column twice")
     if groups is not None:
-        groups(schema.sensitive.levels)  # a value without a group is found before any work
+        groups(schema.sensitive.levels)  # a value without a group is refused before any work
     knowledge = parameters["knowledge"] or "white-box"
-    places = tuple(names.index(key) for key in keys)
-    return OfRelease(attack, places, knowledge, groups, sampling, parameters["show_values"])
+    positions = tuple(names.index(key) for key in keys)
+    return OfRelease(attack, positions, knowledge, groups, sampling, parameters["show_values"])
 
 
 def _check_attack(parameters: Mapping[str, Any], context: Context) -> None:
-    """Refuse what an attack does not take."""
+    """Raise InputError for parameters that the attack does not take."""
     where, attack, knowledge = context.where, parameters["attack"], parameters["knowledge"]
     sensitive = context.schema.sensitive.name
     if parameters["target"] not in (None, sensitive) or (parameters["target"] and attack == "identity"):
@@ -233,13 +240,13 @@ def _check_attack(parameters: Mapping[str, Any], context: Context) -> None:
         raise InputError(f"{where}.missing: a release has no missing cells; leave it out")
 
 
-def _needed(parameters: Mapping[str, Any]) -> list[str]:
+def _list_columns(parameters: Mapping[str, Any]) -> list[str]:
     if parameters["attack"] is not None:
         return []
     return [name for name in (parameters["target"], *(parameters["keys"] or ())) if name is not None]
 
 
-def _external(parameters: Mapping[str, Any]) -> dict[str, Source]:
+def _list_tables(parameters: Mapping[str, Any]) -> dict[str, Source]:
     other = parameters["external"]
     return {} if other is None else {"external": Source.of(other, parameters["keys"])}
 
@@ -269,8 +276,8 @@ KIND = MeasureKind(
         }
     ),
     _build,
-    columns=_needed,
-    tables=_external,
+    columns=_list_columns,
+    tables=_list_tables,
     of_releases=lambda parameters: parameters["attack"] is not None,
     present=present,
 )

@@ -1,4 +1,4 @@
-"""What a release publishes of some attributes, and which records stand behind it."""
+"""What a release publishes of some attributes, and which records belong to each class."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask.measures.discrimination.contingency import combined
+from dit_dask.measures.discrimination.contingency import number_combinations
 from dit_dask.values.release import Release, Tree
 from dit_dask.values.schema import Attribute
 from dit_dask.values.table import Table
@@ -36,28 +36,28 @@ class Published:
     first: Ints
 
     @classmethod
-    def of(cls, release: Release, places: Sequence[int]) -> Published:
-        """Look at the attributes at some places of the schema."""
-        attributes = tuple(release.schema.quasi_identifiers[place] for place in places)
-        found = [
-            release.published.coverage(place, len(attribute.levels))
-            for place, attribute in zip(places, attributes, strict=True)
+    def of(cls, release: Release, positions: Sequence[int]) -> Published:
+        """Take the attributes at some positions of the schema."""
+        attributes = tuple(release.schema.quasi_identifiers[position] for position in positions)
+        coverage = [
+            release.published.coverage(position, len(attribute.levels))
+            for position, attribute in zip(positions, attributes, strict=True)
         ]
-        group = combined([value for value, _ in found])
+        group = number_combinations([value for value, _ in coverage])
         first = np.unique(group, return_index=True)[1]
-        return cls(attributes, tuple(value for value, _ in found), tuple(sets for _, sets in found), group, first)
+        return cls(attributes, tuple(value for value, _ in coverage), tuple(sets for _, sets in coverage), group, first)
 
     def label(self, group: int) -> str | list[str]:
         """Name a published value; several attributes give a list."""
-        place = self.first[group]
+        position = self.first[group]
         names = [
-            described(attribute, sets[value[place]])
+            describe_coverage(attribute, sets[value[position]])
             for attribute, value, sets in zip(self.attributes, self.value, self.coverage, strict=True)
         ]
         return names[0] if len(names) == 1 else names
 
 
-def described(attribute: Attribute, covered: Bools) -> str:
+def describe_coverage(attribute: Attribute, covered: Bools) -> str:
     """Name what a published value covers: a value, an interval, a node of the hierarchy, or a set."""
     codes = np.flatnonzero(covered)
     if len(codes) == 1:
@@ -85,44 +85,44 @@ class Members:
     exact: bool
 
 
-def members(release: Release, table: Table) -> Members:
+def find_members(release: Release, table: Table) -> Members:
     """Find the class of every distinct record: by the split tree, else by what covers it.
 
-    Where several classes cover a record it is shared out among them as their counts of its sensitive value; where none
-    does it was suppressed.
+    Where several classes cover a record, it is divided among them in proportion to their counts of its sensitive value;
+    where none does, it was suppressed.
     """
-    everyone = np.arange(table.distinct)
+    records = np.arange(table.distinct)
     if release.tree is not None:
-        return Members(everyone, descended(release.tree, table.codes), np.ones(table.distinct), exact=True)
+        return Members(records, descend_all(release.tree, table.codes), np.ones(table.distinct), exact=True)
     levels = [len(attribute.levels) for attribute in release.schema.quasi_identifiers]
-    found = [release.published.coverage(place, size) for place, size in enumerate(levels)]
-    if all((sets.sum(axis=1) == 1).all() for _, sets in found):
-        published = np.column_stack([sets.argmax(axis=1)[value] for value, sets in found])
-        return _matched(published, table.codes)
-    return _covered(release, table, found)
+    coverage = [release.published.coverage(position, size) for position, size in enumerate(levels)]
+    if all((sets.sum(axis=1) == 1).all() for _, sets in coverage):
+        published = np.column_stack([sets.argmax(axis=1)[value] for value, sets in coverage])
+        return _match_exact_values(published, table.codes)
+    return _share_among_covering(release, table, coverage)
 
 
-def descended(tree: Tree, codes: Codes) -> Ints:
-    """Return (records,): the class at the end of each record's way through the tree."""
+def descend_all(tree: Tree, codes: Codes) -> Ints:
+    """Return (records,): the class of the leaf that each record reaches in the tree."""
     node = np.zeros(len(codes), np.int64)
-    walking = np.flatnonzero(tree.attribute[node] >= 0)
-    while len(walking):
-        here = node[walking]
-        code = codes[walking, tree.attribute[here]]
-        below = tree.first_child[here].astype(np.int64)
-        taken = np.full(len(walking), -1, np.int64)
-        for step in range(int(tree.child_count[here].max())):
-            child = np.minimum(below + step, len(tree.attribute) - 1)
+    active = np.flatnonzero(tree.attribute[node] >= 0)
+    while len(active):
+        current = node[active]
+        code = codes[active, tree.attribute[current]]
+        first_child = tree.first_child[current].astype(np.int64)
+        chosen = np.full(len(active), -1, np.int64)
+        for step in range(int(tree.child_count[current].max())):
+            child = np.minimum(first_child + step, len(tree.attribute) - 1)
             inside = (tree.branch_low[child] <= code) & (code <= tree.branch_high[child])
-            inside &= (step < tree.child_count[here]) & (taken < 0)
-            taken[inside] = child[inside]
-        node[walking] = taken  # a record of the table always finds a branch
-        walking = walking[tree.attribute[taken] >= 0]
+            inside &= (step < tree.child_count[current]) & (chosen < 0)
+            chosen[inside] = child[inside]
+        node[active] = chosen  # some branch covers every record of the table
+        active = active[tree.attribute[chosen] >= 0]
     return tree.first_class[node].astype(np.int64)
 
 
-def _matched(published: NDArray[Any], codes: Codes) -> Members:
-    """Each class publishes exact values: look every record up among them."""
+def _match_exact_values(published: NDArray[Any], codes: Codes) -> Members:
+    """Look every record up among classes that publish exact values."""
     import pandas as pd
 
     names = list(range(codes.shape[1]))
@@ -132,19 +132,20 @@ def _matched(published: NDArray[Any], codes: Codes) -> Members:
     return Members(both["record"].to_numpy(), both["holder"].to_numpy(), np.ones(len(both)), exact=True)
 
 
-def _covered(release: Release, table: Table, found: Sequence[tuple[Ints, Bools]]) -> Members:
+def _share_among_covering(release: Release, table: Table, coverage: Sequence[tuple[Ints, Bools]]) -> Members:
+    """Divide every record among the classes that cover it, a block of records at a time."""
     step = max(1, BLOCK_CELLS // max(1, len(release.counts)))
     triples = []
     for start in range(0, table.distinct, step):
         block = slice(start, min(start + step, table.distinct))
         codes, secret = table.codes[block], table.secret[block]
         inside = np.ones((len(codes), len(release.counts)), bool)
-        for place, (value, sets) in enumerate(found):
-            inside &= sets.T[codes[:, place]][:, value]
-        mine = np.where(inside, release.counts.T[secret], 0).astype(float)
-        lost = mine.sum(axis=1) == 0
-        mine[lost] = np.where(inside[lost], release.counts.sum(axis=1), 0)
-        record, holder = np.nonzero(mine)
-        triples.append((record + start, holder, mine[record, holder] / mine.sum(axis=1)[record]))
+        for position, (value, sets) in enumerate(coverage):
+            inside &= sets.T[codes[:, position]][:, value]
+        weights = np.where(inside, release.counts.T[secret], 0).astype(float)
+        unmatched = weights.sum(axis=1) == 0
+        weights[unmatched] = np.where(inside[unmatched], release.counts.sum(axis=1), 0)
+        record, holder = np.nonzero(weights)
+        triples.append((record + start, holder, weights[record, holder] / weights.sum(axis=1)[record]))
     record, holder, share = (np.concatenate(column) for column in zip(*triples, strict=True))
     return Members(record, holder, share, exact=bool((share == 1).all()))

@@ -1,4 +1,4 @@
-"""An attacker's reading of values: a partition of the target, by a mapping or by a level of a hierarchy."""
+"""Groups of the target's values that an attacker distinguishes: a mapping, or a level of a hierarchy."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def is_level(semantic: Mapping[Any, Any]) -> bool:
 
 
 def groups_at(hierarchy: Hierarchy, level: int) -> dict[str, str]:
-    """Map each leaf to the node so many steps above it, or to the root where the way is shorter."""
-    found = {}
+    """Map each leaf to its ancestor `level` steps up, or to the root where that is nearer."""
+    groups = {}
     for node in np.flatnonzero(hierarchy.child_count == 0):
-        place = int(node)
+        ancestor = int(node)
         for _ in range(level):
-            place = place if hierarchy.parent[place] < 0 else int(hierarchy.parent[place])
-        found[hierarchy.leaves[hierarchy.low[node]]] = hierarchy.names[place]
-    return found
+            ancestor = ancestor if hierarchy.parent[ancestor] < 0 else int(hierarchy.parent[ancestor])
+        groups[hierarchy.leaves[hierarchy.low[node]]] = hierarchy.names[ancestor]
+    return groups
 
 
-def reading(semantic: Mapping[Any, Any], read: Callable[[str], str]) -> Mapping[Any, Any]:
+def resolve_groups(semantic: Mapping[Any, Any], read: Callable[[str], str]) -> Mapping[Any, Any]:
     """Return the mapping from values to groups; a level of a hierarchy becomes one."""
     if not is_level(semantic):
         return semantic
@@ -65,17 +65,17 @@ def reading(semantic: Mapping[Any, Any], read: Callable[[str], str]) -> Mapping[
     return groups_at(tree, semantic.get("level", 1))
 
 
-def regrouped(groups: Mapping[Any, Any], labels: Sequence[Any], where: str = "semantic") -> list[Any]:
+def assign_groups(groups: Mapping[Any, Any], labels: Sequence[Any], where: str = "semantic") -> list[Any]:
     """Return the group of each label; every label but None, that of missing cells, must have one."""
-    found = [None if label is None else groups.get(label, groups.get(str(label))) for label in labels]
-    homeless = sum(group is None and label is not None for group, label in zip(found, labels, strict=True))
-    if homeless:
-        raise InputError(f"{where}: no group for {homeless} of the target's {len(labels) - (None in labels)} values")
-    return found
+    assigned = [None if label is None else groups.get(label, groups.get(str(label))) for label in labels]
+    unassigned = sum(group is None and label is not None for group, label in zip(assigned, labels, strict=True))
+    if unassigned:
+        raise InputError(f"{where}: no group for {unassigned} of the target's {len(labels) - (None in labels)} values")
+    return assigned
 
 
-def partition(groups: Mapping[Any, Any], labels: Sequence[Any], where: str = "semantic") -> Ints:
+def number_groups(groups: Mapping[Any, Any], labels: Sequence[Any], where: str = "semantic") -> Ints:
     """Return (labels,): the groups, numbered."""
     numbers: dict[Any, int] = {}
-    found = [numbers.setdefault(group, len(numbers)) for group in regrouped(groups, labels, where)]
-    return np.array(found, np.int64)
+    codes = [numbers.setdefault(group, len(numbers)) for group in assign_groups(groups, labels, where)]
+    return np.array(codes, np.int64)

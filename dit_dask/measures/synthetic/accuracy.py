@@ -14,7 +14,7 @@ import numpy as np
 from dit_dask import seeds
 from dit_dask.errors import InputError
 from dit_dask.kernels.crosstab import divergences
-from dit_dask.measures.synthetic.buckets import Bucketed, bucketed, check_bins, matrix
+from dit_dask.measures.synthetic.buckets import BucketedColumn, check_bins, put_in_buckets, stack_codes
 from dit_dask.measures.synthetic.columns import align
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class Accuracy:
     @property
     def by_column(self) -> Mapping[str, Score]:
         """What each column contributes: the mean over the combinations that it takes part in."""
-        taking_part = {column: {names for names in self.combinations if column in names} for column in self.columns}
-        return MappingProxyType({column: self._mean(names) for column, names in taking_part.items()})
+        combinations = {column: {names for names in self.combinations if column in names} for column in self.columns}
+        return MappingProxyType({column: self._mean(names) for column, names in combinations.items()})
 
     def _mean(self, chosen: set[tuple[str, ...]]) -> Score:
         return mean([score for names, score in zip(self.combinations, self.scores, strict=True) if names in chosen])
@@ -103,15 +103,19 @@ def accuracy(
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
             raise InputError(f"{name} must be an integer >= 1; got {number!r}")
     aligned = align({"original": original, "synthetic": synthetic}, columns, kinds)
-    parts = [bucketed(column, bins) for column in aligned]
+    parts = [put_in_buckets(column, bins) for column in aligned]
     names = tuple(part.name for part in parts)
-    chosen = list(itertools.chain.from_iterable(_chosen(len(parts), size, limit, seed) for size in _ways(ways, len(parts))))
+    chosen = list(
+        itertools.chain.from_iterable(
+            _choose_combinations(len(parts), size, limit, seed) for size in _check_ways(ways, len(parts))
+        )
+    )
     sizes = np.array([part.size for part in parts], np.int64)
-    first, second = matrix(parts, 0), matrix(parts, 1)
+    first, second = stack_codes(parts, 0), stack_codes(parts, 1)
     scores = compare(first, second, sizes, chosen)
     total = mean(scores)
     noise_rows = _split_sizes(len(first), len(second))
-    noise = mean([mean(_halves(first, noise_rows, sizes, chosen, (seed, turn))) for turn in range(splits)])
+    noise = mean([mean(_score_split(first, noise_rows, sizes, chosen, (seed, split))) for split in range(splits)])
     scale = math.sqrt((1 / len(first) + 1 / len(second)) / (1 / noise_rows[0] + 1 / noise_rows[1]))
     return Accuracy(
         l1d=total.l1d,
@@ -120,16 +124,16 @@ def accuracy(
         noise=noise,
         expected=Score(noise.l1d * scale, noise.tvd * scale, noise.hellinger * scale),
         noise_rows=noise_rows,
-        columns=_used(parts, chosen),
-        combinations=tuple(tuple(names[place] for place in places) for places in chosen),
+        columns=_used_columns(parts, chosen),
+        combinations=tuple(tuple(names[position] for position in positions) for positions in chosen),
         scores=tuple(scores),
-        possible=sum(math.comb(len(parts), size) for size in _ways(ways, len(parts))),
+        possible=sum(math.comb(len(parts), size) for size in _check_ways(ways, len(parts))),
         rows=(len(first), len(second)),
     )
 
 
-def _ways(ways: Sequence[int], columns: int) -> list[int]:
-    """The sizes of combinations, ascending; sizes that a narrow table cannot have are left out."""
+def _check_ways(ways: Sequence[int], columns: int) -> list[int]:
+    """Return the sizes of combinations, ascending, without sizes above the number of columns."""
     for size in ways:
         if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST_WAYS:
             raise InputError(f"ways must be integers from 1 to {MOST_WAYS}; got {size!r}")
@@ -139,8 +143,8 @@ def _ways(ways: Sequence[int], columns: int) -> list[int]:
     return possible
 
 
-def _chosen(columns: int, size: int, limit: int, seed: int) -> Iterator[tuple[int, ...]]:
-    """All combinations of a size, or as many as the limit allows, drawn without order and given in order."""
+def _choose_combinations(columns: int, size: int, limit: int, seed: int) -> Iterator[tuple[int, ...]]:
+    """Return all combinations of a size, or a random subset as large as the limit, sorted."""
     total = math.comb(columns, size)
     if total <= limit:
         return itertools.combinations(range(columns), size)
@@ -148,15 +152,15 @@ def _chosen(columns: int, size: int, limit: int, seed: int) -> Iterator[tuple[in
     drawn: set[tuple[int, ...]] = set()
     if total <= 4 * limit:
         every = list(itertools.combinations(range(columns), size))
-        return iter(sorted(every[place] for place in rng.choice(total, limit, replace=False)))
+        return iter(sorted(every[position] for position in rng.choice(total, limit, replace=False)))
     while len(drawn) < limit:
         drawn.add(tuple(sorted(rng.choice(columns, size, replace=False).tolist())))
     return iter(sorted(drawn))
 
 
-def _used(parts: Sequence[Bucketed], chosen: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
-    places = sorted(set(itertools.chain.from_iterable(chosen)))
-    return tuple(parts[place].name for place in places)
+def _used_columns(parts: Sequence[BucketedColumn], chosen: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
+    positions = sorted(set(itertools.chain.from_iterable(chosen)))
+    return tuple(parts[position].name for position in positions)
 
 
 def compare(first: Codes, second: Codes, sizes: Ints, chosen: Sequence[tuple[int, ...]]) -> list[Score]:
@@ -169,19 +173,19 @@ def compare(first: Codes, second: Codes, sizes: Ints, chosen: Sequence[tuple[int
 
 
 def mean(scores: Sequence[Score]) -> Score:
-    """The mean of some scores, each distance for itself."""
+    """Return the mean of each of the three distances."""
     count = len(scores)
     l1d = math.fsum(score.l1d for score in scores) / count
     return Score(l1d, l1d / 2, math.fsum(score.hellinger for score in scores) / count)
 
 
 def _split_sizes(original: int, synthetic: int) -> tuple[int, int]:
-    """Halves, unless the synthetic table is smaller than half of the original."""
+    """Return two halves, unless the synthetic table is smaller than half of the original."""
     small = min(synthetic, original // 2)
     return original - small, small
 
 
-def _halves(
+def _score_split(
     codes: Codes,
     rows: tuple[int, int],
     sizes: Ints,

@@ -13,7 +13,16 @@ from dit_dask.errors import InputError
 from dit_dask.measures.base import Entries, MeasureInput, MeasureKind, MeasureResult, Section
 from dit_dask.measures.synthetic.accuracy import LIMIT, MOST_WAYS, accuracy
 from dit_dask.measures.synthetic.buckets import MOST_BINS
-from dit_dask.measures.synthetic.tables import COLUMNS, SYNTHETIC, Roles, Shown, names, roles, sources, tables
+from dit_dask.measures.synthetic.tables import (
+    COLUMNS,
+    SYNTHETIC,
+    InputKey,
+    Roles,
+    list_columns,
+    list_tables,
+    parse_roles,
+    prepare_tables,
+)
 
 NO_RECORDS = "the release publishes sets of values, not records"
 ABOUT = (
@@ -32,14 +41,14 @@ class AccuracyMeasure:
     ways: tuple[int, ...]
     limit: int
 
-    def find(self, evidence: MeasureInput) -> MeasureResult:
+    def find(self, inputs: MeasureInput) -> MeasureResult:
         """Compare all combinations."""
-        found = tables(Shown(evidence), self.roles)
-        if found is None:
+        compared = prepare_tables(InputKey(inputs), self.roles)
+        if compared is None:
             return MeasureResult(None, [], 0, {"reason": NO_RECORDS})
-        seed = seeds.integer(evidence.seed, "measure", evidence.measure)
-        compared = (found.original, found.synthetic, self.bins, self.ways)
-        result = accuracy(*compared, kinds=found.kinds, limit=self.limit, seed=seed)
+        seed = seeds.integer(inputs.seed, "measure", inputs.measure)
+        arguments = (compared.original, compared.synthetic, self.bins, self.ways)
+        result = accuracy(*arguments, kinds=compared.kinds, limit=self.limit, seed=seed)
         by_value = [{"columns": list(columns), **asdict(score)} for columns, score in result.by_combination.items()]
         more = {
             "reason": None,
@@ -52,9 +61,9 @@ class AccuracyMeasure:
             "by_ways": {str(ways): asdict(score) for ways, score in result.by_ways.items()},
             "combinations": result.possible,
             "rows": list(result.rows),
-            "dropped": found.dropped,
+            "dropped": compared.dropped,
         }
-        return MeasureResult(result.tvd, by_value, len(found.synthetic), more)
+        return MeasureResult(result.tvd, by_value, len(compared.synthetic), more)
 
 
 def _build(parameters: Mapping[str, Any], context: Context) -> AccuracyMeasure:
@@ -64,7 +73,7 @@ def _build(parameters: Mapping[str, Any], context: Context) -> AccuracyMeasure:
     for ways in parameters["ways"]:
         if ways > MOST_WAYS:
             raise InputError(f"{where}.ways must be integers from 1 to {MOST_WAYS}; got {ways}")
-    return AccuracyMeasure(roles(parameters, where), parameters["bins"], tuple(parameters["ways"]), parameters["limit"])
+    return AccuracyMeasure(parse_roles(parameters, where), parameters["bins"], tuple(parameters["ways"]), parameters["limit"])
 
 
 def _present(entries: Entries) -> list[Section]:
@@ -91,8 +100,8 @@ KIND = MeasureKind(
         }
     ),
     _build,
-    columns=names,
-    tables=sources,
+    columns=list_columns,
+    tables=list_tables,
     of_releases=lambda parameters: parameters["synthetic"] is None,
     present=_present,
 )

@@ -25,7 +25,7 @@ MOST_BINS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Bucketed:
+class BucketedColumn:
     """A column in buckets: the codes of every frame, and how many codes there are."""
 
     name: str
@@ -40,17 +40,17 @@ def check_bins(bins: Any) -> int:
     return bins
 
 
-def bucketed(column: Column, bins: int) -> Bucketed:
+def put_in_buckets(column: Column, bins: int) -> BucketedColumn:
     """Learn the buckets from the first frame and apply them to all."""
     if column.kind == "numeric":
         edges = quantile_edges(column.cells[0], bins)
         missing = len(edges) + 1
         codes = [np.where(np.isnan(cells), missing, np.searchsorted(edges, cells, "right")) for cells in column.cells]
     else:
-        group = common(column.cells[0], len(column.labels), bins)
+        group = group_by_frequency(column.cells[0], len(column.labels), bins)
         missing = int(group.max()) + 1
         codes = [np.append(group, missing)[cells] for cells in column.cells]
-    return Bucketed(column.name, tuple(part.astype(np.int32) for part in codes), missing + 1)
+    return BucketedColumn(column.name, tuple(part.astype(np.int32) for part in codes), missing + 1)
 
 
 def quantile_edges(cells: Floats, bins: int) -> Floats:
@@ -63,8 +63,8 @@ def quantile_edges(cells: Floats, bins: int) -> Floats:
     return edges
 
 
-def common(cells: Ints, labels: int, bins: int) -> Ints:
-    """Return each label's bucket: its place among the most common ones, or the one after them."""
+def group_by_frequency(cells: Ints, labels: int, bins: int) -> Ints:
+    """Return (labels,): the bucket of each label, its rank among the most common ones or the bucket after them."""
     counts = np.bincount(cells[cells >= 0], minlength=labels)
     order = np.lexsort([np.arange(labels), -counts])
     kept = order[: min(bins - 1, int((counts > 0).sum()))]
@@ -73,6 +73,6 @@ def common(cells: Ints, labels: int, bins: int) -> Ints:
     return group
 
 
-def matrix(columns: Sequence[Bucketed], frame: int) -> Codes:
+def stack_codes(columns: Sequence[BucketedColumn], frame: int) -> Codes:
     """Return the (rows, columns) codes of one frame."""
     return np.ascontiguousarray(np.column_stack([column.codes[frame] for column in columns]), np.int32)

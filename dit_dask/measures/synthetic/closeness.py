@@ -1,4 +1,4 @@
-"""Whether synthetic records are closer to the training records than people who were never seen."""
+"""Whether synthetic records are closer to the training records than records that the synthesizer has not seen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from dit_dask.errors import InputError, unknown
 from dit_dask.measures.synthetic.buckets import check_bins
 from dit_dask.measures.synthetic.columns import align
 from dit_dask.measures.synthetic.dominance import Comparison, holm, nearer, smaller, smallest_p, tail
-from dit_dask.measures.synthetic.space import DISTANCES, Index, Metric, Neighbours, encode, index, joined, unique_rows
+from dit_dask.measures.synthetic.space import (
+    DISTANCES,
+    Index,
+    Metric,
+    Neighbours,
+    build_index,
+    encode,
+    join_blocks,
+    unique_rows,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,31 +51,31 @@ class Records:
     holdout: Floats
 
     @cached_property
-    def known(self) -> Index:
-        """The training records."""
-        return index(self.metric, self.training)
+    def training_index(self) -> Index:
+        """Index the training records."""
+        return build_index(self.metric, self.training)
 
     @cached_property
-    def everyone(self) -> Index:
-        """Training and holdout together; the index does not know which record is in which."""
-        return index(self.metric, np.concatenate([self.training, self.holdout]))
+    def pooled_index(self) -> Index:
+        """Index training and holdout together, without a mark of which record is in which."""
+        return build_index(self.metric, np.concatenate([self.training, self.holdout]))
 
     def pieces(self) -> list[Piece]:
         """Cut all searches into blocks of records."""
         return cut({name: len(getattr(self, queries)) for name, (queries, _) in SEARCHES.items()})
 
     def search(self, piece: Piece) -> Neighbours:
-        """Do one piece."""
+        """Find the neighbours of one block."""
         name, start, stop = piece
         queries, among = SEARCHES[name]
-        found: Index = getattr(self, among)
-        return found.nearest(getattr(self, queries)[start:stop])
+        searched: Index = getattr(self, among)
+        return searched.nearest(getattr(self, queries)[start:stop])
 
 
 SEARCHES = {
-    "synthetic": ("synthetic", "known"),
-    "holdout": ("holdout", "known"),
-    "leaning": ("synthetic", "everyone"),
+    "synthetic": ("synthetic", "training_index"),
+    "holdout": ("holdout", "training_index"),
+    "pooled": ("synthetic", "pooled_index"),
 }
 
 
@@ -75,14 +84,14 @@ def cut(sizes: Mapping[str, int]) -> list[Piece]:
     return [(name, start, min(size, start + BLOCK)) for name, size in sizes.items() for start in range(0, size, BLOCK)]
 
 
-def in_turn(records: Records) -> Sequence[Neighbours]:
-    """Do one piece after the other in this process."""
+def search_in_process(records: Records) -> Sequence[Neighbours]:
+    """Search all pieces one after the other in this process."""
     return [records.search(piece) for piece in records.pieces()]
 
 
 @dataclass(frozen=True, eq=False)
 class Closeness:
-    """Distances of synthetic and of holdout records to their closest training records, and what they tell.
+    """Distances of synthetic and of holdout records to their closest training records, and tests of them.
 
     dcr is the distance to the closest record, nndr that distance divided by the one to the second closest; arrays are in the
     order of the records. `passed` says that no test found synthetic records closer than the holdout, no more than that.
@@ -127,14 +136,14 @@ def closeness(
     columns: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
     level: float = LEVEL,
-    search: Callable[[Records], Sequence[Neighbours]] = in_turn,
+    search: Callable[[Records], Sequence[Neighbours]] = search_in_process,
 ) -> Closeness:
-    """Compare the distances synthetic → training with holdout → training; `search` says where the work is done."""
-    records = encoded({"training": training, "synthetic": synthetic, "holdout": holdout}, distance, bins, columns, kinds)
+    """Compare the distances synthetic → training with holdout → training; `search` runs the pieces."""
+    records = encode_tables({"training": training, "synthetic": synthetic, "holdout": holdout}, distance, bins, columns, kinds)
     return conclude(records, search(records), check_level(level))
 
 
-def encoded(
+def encode_tables(
     frames: Mapping[str, pd.DataFrame],
     distance: str,
     bins: int,
@@ -155,25 +164,25 @@ def check_level(level: Any) -> float:
     return level
 
 
-def conclude(records: Records, found: Sequence[Neighbours], level: float) -> Closeness:
-    """Put the pieces together and test what they say; `found` is in the order of the pieces."""
+def conclude(records: Records, results: Sequence[Neighbours], level: float) -> Closeness:
+    """Combine the pieces, given in their order, and test the distances."""
     parts = {
-        name: [part for (role, _, _), part in zip(records.pieces(), found, strict=True) if role == name] for name in SEARCHES
+        name: [part for (role, _, _), part in zip(records.pieces(), results, strict=True) if role == name] for name in SEARCHES
     }
-    mine, theirs, leaning = (joined(parts[name]) for name in SEARCHES)
-    distinct, place, members = unique_rows(np.concatenate([records.training, records.holdout]))
-    inside = np.bincount(place[: len(records.training)], minlength=len(distinct))
-    share = nearer("nearer to training", np.bincount(leaning.place, minlength=len(distinct)), inside, members, level)
-    tests = holm([*compare(mine, theirs, level), share], level)
+    of_synthetic, of_holdout, pooled = (join_blocks(parts[name]) for name in SEARCHES)
+    distinct, group, members = unique_rows(np.concatenate([records.training, records.holdout]))
+    inside = np.bincount(group[: len(records.training)], minlength=len(distinct))
+    share = nearer("nearer to training", np.bincount(pooled.row, minlength=len(distinct)), inside, members, level)
+    tests = holm([*compare(of_synthetic, of_holdout, level), share], level)
     passed, reason = verdict(tests, len(records.synthetic), len(records.holdout), level)
     return Closeness(
         distance=records.metric.name,
-        dcr=_fixed(mine.first),
-        nndr=_fixed(mine.ratio),
-        holdout_dcr=_fixed(theirs.first),
-        holdout_nndr=_fixed(theirs.ratio),
-        ties=float((mine.first == mine.second).mean()),
-        holdout_ties=float((theirs.first == theirs.second).mean()),
+        dcr=_make_read_only(of_synthetic.first),
+        nndr=_make_read_only(of_synthetic.ratio),
+        holdout_dcr=_make_read_only(of_holdout.first),
+        holdout_nndr=_make_read_only(of_holdout.ratio),
+        ties=float((of_synthetic.first == of_synthetic.second).mean()),
+        holdout_ties=float((of_holdout.first == of_holdout.second).mean()),
         share_nearer_training=share.effect,
         share_expected=len(records.training) / (len(records.training) + len(records.holdout)),
         share_interval=share.interval,
@@ -184,22 +193,22 @@ def conclude(records: Records, found: Sequence[Neighbours], level: float) -> Clo
     )
 
 
-def _fixed(values: Floats) -> Floats:
+def _make_read_only(values: Floats) -> Floats:
     values.flags.writeable = False
     return values
 
 
 def compare(synthetic: Neighbours, holdout: Neighbours, level: float) -> list[Comparison]:
     """Test the distances and the ratios, over all records and among the closest ones."""
-    found = []
-    for name, mine, theirs in (("dcr", synthetic.first, holdout.first), ("nndr", synthetic.ratio, holdout.ratio)):
-        found.append(smaller(name, mine, theirs, level))
-        found += [tail(f"{name}, closest {share:.0%}", mine, theirs, share, level) for share in TAILS]
-    return found
+    comparisons = []
+    for name, of_synthetic, of_holdout in (("dcr", synthetic.first, holdout.first), ("nndr", synthetic.ratio, holdout.ratio)):
+        comparisons.append(smaller(name, of_synthetic, of_holdout, level))
+        comparisons += [tail(f"{name}, closest {share:.0%}", of_synthetic, of_holdout, share, level) for share in TAILS]
+    return comparisons
 
 
 def verdict(tests: Sequence[Comparison], synthetic: int, holdout: int, level: float) -> tuple[bool, str]:
-    """Say what the tests found; what they cannot show is always said too."""
+    """Return whether no test found a difference, and the reason, which always states what the tests cannot show."""
     if smallest_p(synthetic, holdout) * len(tests) > level:
         few = (
             f"{synthetic} synthetic and {holdout} holdout records are too few to find anything at an overall level of {level:g}"
@@ -207,14 +216,12 @@ def verdict(tests: Sequence[Comparison], synthetic: int, holdout: int, level: fl
         return False, f"undecided: {few}; {CANNOT_SHOW}"
     closer = [test for test in tests if test.closer]
     if closer:
-        return (
-            False,
-            f"synthetic records are closer to the training records than the holdout is: {'; '.join(map(_told, closer))}",
-        )
-    found = f"none of {len(tests)} tests finds synthetic records closer to the training records than the holdout is"
-    return True, f"{found} (overall level {level:g}); {CANNOT_SHOW}"
+        descriptions = "; ".join(map(_describe_test, closer))
+        return False, f"synthetic records are closer to the training records than the holdout is: {descriptions}"
+    result = f"none of {len(tests)} tests finds synthetic records closer to the training records than the holdout is"
+    return True, f"{result} (overall level {level:g}); {CANNOT_SHOW}"
 
 
-def _told(test: Comparison) -> str:
+def _describe_test(test: Comparison) -> str:
     low, high = test.interval
     return f"{test.name}: effect {test.effect:.3g} ({low:.3g} to {high:.3g}), p = {test.adjusted:.2g}"

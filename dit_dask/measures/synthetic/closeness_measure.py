@@ -1,4 +1,4 @@
-"""Closeness in a run: searched in blocks of records on the workers, told as curves and tests without any record."""
+"""Closeness in a run: blocks of records are searched on workers; the result has curves and tests, but no record."""
 
 from __future__ import annotations
 
@@ -16,9 +16,20 @@ from dit_dask.measures.base import Entries, MeasureInput, MeasureKind, MeasureRe
 from dit_dask.measures.curves import pair
 from dit_dask.measures.synthetic.accuracy_measure import NO_RECORDS
 from dit_dask.measures.synthetic.buckets import MOST_BINS
-from dit_dask.measures.synthetic.closeness import CANNOT_SHOW, LEVEL, Closeness, Piece, Records, conclude, encoded
+from dit_dask.measures.synthetic.closeness import CANNOT_SHOW, LEVEL, Closeness, Piece, Records, conclude, encode_tables
 from dit_dask.measures.synthetic.space import DISTANCES, Neighbours
-from dit_dask.measures.synthetic.tables import COLUMNS, HOLDOUT, SYNTHETIC, Roles, Shown, Tables, names, roles, sources, tables
+from dit_dask.measures.synthetic.tables import (
+    COLUMNS,
+    HOLDOUT,
+    SYNTHETIC,
+    InputKey,
+    Roles,
+    Tables,
+    list_columns,
+    list_tables,
+    parse_roles,
+    prepare_tables,
+)
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats
@@ -46,63 +57,63 @@ class ClosenessMeasure:
     bins: int
     level: float
 
-    def pieces(self, evidence: MeasureInput) -> Sequence[Piece | None]:
-        """Blocks of records to look up; a release is not known yet, and is searched in one piece."""
-        if "synthetic" not in evidence.tables:
+    def pieces(self, inputs: MeasureInput) -> Sequence[Piece | None]:
+        """Cut the searches into blocks of records; a release is not there yet and is one piece."""
+        if "synthetic" not in inputs.tables:
             return [None]
-        return self._records(evidence).pieces()
+        return self._records(inputs).pieces()
 
-    def find_piece(self, evidence: MeasureInput, piece: Piece | None) -> list[Neighbours]:
-        """Look up one block, or all of them."""
+    def find_piece(self, inputs: MeasureInput, piece: Piece | None) -> list[Neighbours]:
+        """Search one block, or all of them."""
         if piece is None:
-            records = _records(Shown(evidence), self)
-            return [] if records is None else [records.search(one) for one in records.pieces()]
-        return [self._records(evidence).search(piece)]
+            records = _records(InputKey(inputs), self)
+            return [] if records is None else [records.search(each) for each in records.pieces()]
+        return [self._records(inputs).search(piece)]
 
-    def join(self, evidence: MeasureInput, found: Sequence[list[Neighbours]]) -> MeasureResult:
-        """Test what the blocks say together."""
-        records, shown = _records(Shown(evidence), self), tables(Shown(evidence), self.roles)
-        if records is None or shown is None:
+    def join(self, inputs: MeasureInput, results: Sequence[list[Neighbours]]) -> MeasureResult:
+        """Combine the blocks and test the distances."""
+        records, compared = _records(InputKey(inputs), self), prepare_tables(InputKey(inputs), self.roles)
+        if records is None or compared is None:
             return MeasureResult(None, [], 0, {"passed": None, "reason": NO_RECORDS})
-        result = conclude(records, [part for parts in found for part in parts], self.level)
+        result = conclude(records, [part for parts in results for part in parts], self.level)
         by_value = [
             asdict(test) | {"interval": list(test.interval), "expected": _expected(test.name, result)} for test in result.tests
         ]
-        return MeasureResult(result.tests[0].effect, by_value, len(result.dcr), _told(result, shown, self.roles))
+        return MeasureResult(result.tests[0].effect, by_value, len(result.dcr), _format_result(result, compared, self.roles))
 
-    def find(self, evidence: MeasureInput) -> MeasureResult:
-        """Do all of it here."""
-        return self.join(evidence, [self.find_piece(evidence, piece) for piece in self.pieces(evidence)])
+    def find(self, inputs: MeasureInput) -> MeasureResult:
+        """Compute all pieces in this process."""
+        return self.join(inputs, [self.find_piece(inputs, piece) for piece in self.pieces(inputs)])
 
-    def _records(self, evidence: MeasureInput) -> Records:
-        records = _records(Shown(evidence), self)
+    def _records(self, inputs: MeasureInput) -> Records:
+        records = _records(InputKey(inputs), self)
         if records is None:
-            raise InputError(f"{evidence.measure}: {NO_RECORDS}")
+            raise InputError(f"{inputs.measure}: {NO_RECORDS}")
         return records
 
 
 @lru_cache(maxsize=2)
-def _records(shown: Shown, measure: ClosenessMeasure) -> Records | None:
+def _records(key: InputKey, measure: ClosenessMeasure) -> Records | None:
     """Encode the tables once in every process."""
-    found = tables(shown, measure.roles)
-    if found is None or found.holdout is None:
+    compared = prepare_tables(key, measure.roles)
+    if compared is None or compared.holdout is None:
         return None
-    frames = {"training": found.original, "synthetic": found.synthetic, "holdout": found.holdout}
-    return encoded(frames, measure.distance, measure.bins, kinds=found.kinds)
+    frames = {"training": compared.original, "synthetic": compared.synthetic, "holdout": compared.holdout}
+    return encode_tables(frames, measure.distance, measure.bins, kinds=compared.kinds)
 
 
 def _expected(name: str, result: Closeness) -> float:
-    """The effect without any difference."""
+    """Return the effect under the null hypothesis."""
     if name == "nearer to training":
         return result.share_expected
     return 0.5 if name in ("dcr", "nndr") else 0.0
 
 
-def _told(result: Closeness, shown: Tables, how: Roles) -> dict[str, Any]:
-    """What joins the object in measures.json: figures and curves, no record."""
+def _format_result(result: Closeness, compared: Tables, roles: Roles) -> dict[str, Any]:
+    """Return what joins the object in measures.json: figures and curves, no record."""
     return {
         "passed": result.passed,
-        "reason": result.reason if how.fraction is None else f"{result.reason}; {SPLIT_HERE}",
+        "reason": result.reason if roles.fraction is None else f"{result.reason}; {SPLIT_HERE}",
         "level": result.level,
         "share_nearer_training": result.share_nearer_training,
         "share_interval": list(result.share_interval),
@@ -111,8 +122,8 @@ def _told(result: Closeness, shown: Tables, how: Roles) -> dict[str, Any]:
         "holdout_identical": result.holdout_identical,
         "ties": result.ties,
         "holdout_ties": result.holdout_ties,
-        "rows": [len(shown.original), len(result.dcr), len(result.holdout_dcr)],
-        "dropped": shown.dropped,
+        "rows": [len(compared.original), len(result.dcr), len(result.holdout_dcr)],
+        "dropped": compared.dropped,
         "curves": {"dcr": curve(result.dcr, result.holdout_dcr), "nndr": curve(result.nndr, result.holdout_nndr)},
     }
 
@@ -131,7 +142,7 @@ def curve(synthetic: Floats, holdout: Floats) -> dict[str, list[float]]:
 def _build(parameters: Mapping[str, Any], context: Context) -> ClosenessMeasure:
     if not 2 <= parameters["bins"] <= MOST_BINS:
         raise InputError(f"{context.where}.bins must be an integer from 2 to {MOST_BINS}; got {parameters['bins']}")
-    return ClosenessMeasure(roles(parameters, context.where), parameters["distance"], parameters["bins"], LEVEL)
+    return ClosenessMeasure(parse_roles(parameters, context.where), parameters["distance"], parameters["bins"], LEVEL)
 
 
 def _present(entries: Entries) -> list[Section]:
@@ -188,8 +199,8 @@ KIND = MeasureKind(
         }
     ),
     _build,
-    columns=names,
-    tables=sources,
+    columns=list_columns,
+    tables=list_tables,
     of_releases=lambda parameters: parameters["synthetic"] is None,
     present=_present,
 )

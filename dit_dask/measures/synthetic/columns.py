@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 
 KINDS = ("numeric", "categorical")
 SORTS = {"number": "numeric", "date": "numeric", "text": "categorical", "boolean": "categorical", "category": "categorical"}
-FEWEST = 2
-FAR = 2**62  # differences of smaller numbers fit into 64 bits
+# the first that fits: a bool is an int, and everything that can be a category is hashable
+TYPES: dict[str, tuple[type, ...]] = {
+    "text": (str,),
+    "boolean": (bool, np.bool_),
+    "number": (int, float, decimal.Decimal, np.number),
+    "date": (datetime.date, np.datetime64),
+    "category": (Hashable,),
+}
+MIN_ROWS = 2
+MAX_EXACT = 2**62  # differences of smaller numbers fit into 64 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +49,7 @@ class Column:
 def align(
     frames: Mapping[str, pd.DataFrame], columns: Sequence[str] | None = None, kinds: Mapping[str, str] | None = None
 ) -> tuple[Column, ...]:
-    """Check that frames can be compared; the first one is what the others are measured against."""
+    """Check that frames can be compared; the others are compared with the first."""
     (first, reference), *others = frames.items()
     for role, frame in frames.items():
         _check_frame(role, frame)
@@ -61,7 +69,7 @@ def align(
             raise unknown("kinds: column", name, names)
         if kind not in KINDS:
             raise unknown(f"kinds.{name}", kind, KINDS)
-    return tuple(_column(name, frames, (kinds or {}).get(name)) for name in names)
+    return tuple(_align_column(name, frames, (kinds or {}).get(name)) for name in names)
 
 
 def _names(frame: pd.DataFrame) -> list[str]:
@@ -73,18 +81,18 @@ def _check_frame(role: str, frame: pd.DataFrame) -> None:
 
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"{role} must be a DataFrame; got {type(frame).__name__}")
-    if len(frame) < FEWEST:
-        raise InputError(f"{role} must have at least {FEWEST} rows; got {len(frame)}")
+    if len(frame) < MIN_ROWS:
+        raise InputError(f"{role} must have at least {MIN_ROWS} rows; got {len(frame)}")
     names = _names(frame)
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"{role}: the column {name!r} is there {names.count(name)} times")
 
 
-def _column(name: str, frames: Mapping[str, pd.DataFrame], asked: str | None) -> Column:
+def _align_column(name: str, frames: Mapping[str, pd.DataFrame], requested: str | None) -> Column:
     """Read one column of every frame, all of the same sort."""
     series = {role: frame.iloc[:, _names(frame).index(name)] for role, frame in frames.items()}
-    sorts = {role: _sort(f"{role}: column {name!r}", cells) for role, cells in series.items()}
+    sorts = {role: _find_sort(f"{role}: column {name!r}", cells) for role, cells in series.items()}
     first = next(iter(frames))
     if sorts[first] is None:
         raise InputError(f"{first}: column {name!r} has no value at all; leave it out with columns=")
@@ -93,23 +101,23 @@ def _column(name: str, frames: Mapping[str, pd.DataFrame], asked: str | None) ->
             raise InputError(
                 f"column {name!r} holds {sorts[first]} values in {first} and {sort} values in {role}; expected the same"
             )
-    kind = asked or SORTS[str(sorts[first])]
+    kind = requested or SORTS[str(sorts[first])]
     if kind == "numeric":
         if SORTS[str(sorts[first])] != "numeric":
             raise InputError(f"column {name!r} must hold numbers or dates to be numeric; got {sorts[first]} values")
-        return Column(name, kind, _numbers(name, series, sorts[first] == "date"))
-    return _labelled(name, series)
+        return Column(name, kind, _convert_numbers(name, series, sorts[first] == "date"))
+    return _encode_labels(name, series)
 
 
-def _sort(where: str, cells: pd.Series[Any]) -> str | None:
-    """Name the sort of values in a column, None where all are missing."""
+def _find_sort(where: str, cells: pd.Series[Any]) -> str | None:
+    """Return the sort of values in a column, None where all are missing."""
     import pandas as pd
 
     kind = cells.dtype
     if cells.isna().all():
         return None
     if isinstance(kind, pd.CategoricalDtype):
-        return _sort(where, cells.astype(kind.categories.dtype if not cells.isna().any() else object))
+        return _find_sort(where, cells.astype(kind.categories.dtype if not cells.isna().any() else object))
     if pd.api.types.is_bool_dtype(kind):
         return "boolean"
     if pd.api.types.is_datetime64_any_dtype(kind):
@@ -118,46 +126,42 @@ def _sort(where: str, cells: pd.Series[Any]) -> str | None:
         raise InputError(f"{where} must hold real numbers; got complex ones")
     if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
         return "number"
-    found = {_sort_of(cell) for cell in cells.dropna()}
-    if len(found) > 1:
-        raise InputError(f"{where} mixes {' and '.join(sorted(found))} values; expected one sort")
-    return found.pop()
+    sorts = {_sort_of_cell(cell) for cell in cells.dropna()}
+    if len(sorts) > 1:
+        raise InputError(f"{where} mixes {' and '.join(sorted(sorts))} values; expected one sort")
+    return sorts.pop()
 
 
-def _sort_of(cell: object) -> str:
-    if isinstance(cell, str):
-        return "text"
-    if isinstance(cell, bool | np.bool_):
-        return "boolean"
-    if isinstance(cell, int | float | decimal.Decimal | np.number):
-        return "number"
-    if isinstance(cell, datetime.date | np.datetime64):
-        return "date"
-    if isinstance(cell, Hashable):
-        return "category"
-    raise InputError(f"cells must be single values; got values of type {type(cell).__name__}")
+def _sort_of_cell(cell: object) -> str:
+    sort = next((sort for sort, types in TYPES.items() if isinstance(cell, types)), None)
+    if sort is None:
+        raise InputError(f"cells must be single values; got values of type {type(cell).__name__}")
+    return sort
 
 
-def _numbers(name: str, series: Mapping[str, pd.Series[Any]], are_dates: bool) -> tuple[Floats, ...]:
-    """Turn numbers or dates into floats, whole ones as offsets that are subtracted exactly."""
-    gone = [cells.isna().to_numpy(bool) for cells in series.values()]
-    values = [(_stamps if are_dates else _reals)(cells[~hidden]) for cells, hidden in zip(series.values(), gone, strict=True)]
-    whole = all(array.dtype.kind in "iO" or not len(array) for array in values)
-    origin = values[0].min() if whole else 0
-    if whole and any(len(array) and max(abs(array.min()), abs(array.max())) >= FAR for array in values):
+def _convert_numbers(name: str, series: Mapping[str, pd.Series[Any]], are_dates: bool) -> tuple[Floats, ...]:
+    """Convert numbers or dates to floats, integers as exact offsets."""
+    missing = [cells.isna().to_numpy(bool) for cells in series.values()]
+    values = [
+        (_to_nanoseconds if are_dates else _to_reals)(cells[~is_missing])
+        for cells, is_missing in zip(series.values(), missing, strict=True)
+    ]
+    are_integers = all(array.dtype.kind in "iO" or not len(array) for array in values)
+    origin = values[0].min() if are_integers else 0
+    if are_integers and any(len(array) and max(abs(array.min()), abs(array.max())) >= MAX_EXACT for array in values):
         values, origin = [array.astype(object) for array in values], int(origin)
-    found = []
-    for role, array, hidden in zip(series, values, gone, strict=True):
-        spread = np.full(len(hidden), np.nan)
-        spread[~hidden] = (array - origin).astype(np.float64)
-        if not np.isfinite(spread[~hidden]).all():
+    columns = []
+    for role, array, is_missing in zip(series, values, missing, strict=True):
+        spread = np.full(len(is_missing), np.nan)
+        spread[~is_missing] = (array - origin).astype(np.float64)
+        if not np.isfinite(spread[~is_missing]).all():
             raise InputError(f"{role}: column {name!r} must hold finite numbers; got an infinite one")
-        found.append(spread + 0.0)  # -0.0 and 0.0 are one value
-    return tuple(found)
+        columns.append(spread + 0.0)  # -0.0 and 0.0 are one value
+    return tuple(columns)
 
 
-def _reals(cells: pd.Series[Any]) -> NDArray[Any]:
-    """Whole numbers as integers of 64 bits, or Python's where these are too short; others as floats."""
+def _to_reals(cells: pd.Series[Any]) -> NDArray[Any]:
+    """Return integers as 64-bit integers, or Python's where these overflow; other numbers as floats."""
     import pandas as pd
 
     if isinstance(cells.dtype, pd.CategoricalDtype):
@@ -171,43 +175,43 @@ def _reals(cells: pd.Series[Any]) -> NDArray[Any]:
     return cells.to_numpy(np.float64)
 
 
-def _stamps(cells: pd.Series[Any]) -> NDArray[Any]:
-    """Dates and times, read as UTC, as Python integers of nanoseconds."""
+def _to_nanoseconds(cells: pd.Series[Any]) -> NDArray[Any]:
+    """Return dates and times, taken as UTC, as Python integers of nanoseconds."""
     import pandas as pd
 
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(cells.cat.categories.dtype)
     if cells.dtype == object:
-        return np.array([_nanoseconds(cell) for cell in cells], object)
+        return np.array([_cell_to_nanoseconds(cell) for cell in cells], object)
     times = cells.dt.tz_convert("UTC").dt.tz_localize(None) if cells.dt.tz is not None else cells
     unit = np.datetime_data(times.to_numpy().dtype)[0]
     step = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
     return np.array([stamp * step for stamp in times.astype("int64").tolist()], object)
 
 
-def _nanoseconds(cell: Any) -> int:
+def _cell_to_nanoseconds(cell: Any) -> int:
     if isinstance(cell, datetime.datetime) and cell.tzinfo is not None:
         cell = cell.astimezone(datetime.UTC).replace(tzinfo=None)
     return int(np.datetime64(cell, "us").astype(np.int64)) * 1000
 
 
-def _labelled(name: str, series: Mapping[str, pd.Series[Any]]) -> Column:
+def _encode_labels(name: str, series: Mapping[str, pd.Series[Any]]) -> Column:
     """Turn categories into codes of their labels."""
     import pandas as pd
 
     factors = {role: pd.factorize(cells.astype(object)) for role, cells in series.items()}
-    texts = {role: [label_of(value) for value in distinct] for role, (_, distinct) in factors.items()}
-    labels = sorted({label for some in texts.values() for label in some})
-    code = {label: place for place, label in enumerate(labels)}
+    texts = {role: [format_label(value) for value in distinct] for role, (_, distinct) in factors.items()}
+    labels = sorted({label for own in texts.values() for label in own})
+    code = {label: position for position, label in enumerate(labels)}
     cells = []
     for role, (factor, _) in factors.items():
-        table = np.array([*(code[label] for label in texts[role]), -1], np.int64)  # factor -1, a missing cell, finds the last
+        table = np.array([*(code[label] for label in texts[role]), -1], np.int64)  # factor -1, a missing cell, takes the last
         cells.append(table[factor])
     return Column(name, "categorical", tuple(cells), tuple(labels))
 
 
-def label_of(value: object) -> str:
-    """A category's name; 3 and 3.0 are one, because a missing cell makes pandas write floats."""
+def format_label(value: object) -> str:
+    """Return a category's name, the same for 3 and 3.0: a missing cell makes pandas store floats."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)

@@ -38,33 +38,33 @@ def smaller(name: str, sample: Floats, reference: Floats, level: float) -> Compa
     """
     from scipy.special import stdtr, stdtrit
 
-    many, more = len(sample), len(reference)
+    m, n = len(sample), len(reference)
     below_sample, below_reference = _placements(reference, sample), _placements(sample, reference)
-    effect = float(below_sample.mean()) / many
-    spread = float(below_reference.var(ddof=1)) / (more * more) / many, float(below_sample.var(ddof=1)) / (many * many) / more
+    effect = float(below_sample.mean()) / m
+    spread = float(below_reference.var(ddof=1)) / (n * n) / m, float(below_sample.var(ddof=1)) / (m * m) / n
     variance = sum(spread)
     if variance == 0:  # all tied, or wholly apart
-        p = smallest_p(many, more) if effect > 0.5 else 1.0
-        doubt = (level / 2) ** (1 / min(many, more))
-        interval = (doubt, 1.0) if effect == 1 else (0.0, 1 - doubt) if effect == 0 else (effect, effect)
+        p = smallest_p(m, n) if effect > 0.5 else 1.0
+        bound = (level / 2) ** (1 / min(m, n))
+        interval = (bound, 1.0) if effect == 1 else (0.0, 1 - bound) if effect == 0 else (effect, effect)
         return Comparison(name, effect, interval, p)
-    freedom = variance**2 / (spread[0] ** 2 / (many - 1) + spread[1] ** 2 / (more - 1))
+    freedom = variance**2 / (spread[0] ** 2 / (m - 1) + spread[1] ** 2 / (n - 1))
     error = math.sqrt(variance)
-    p = max(float(stdtr(freedom, (0.5 - effect) / error)), smallest_p(many, more))
+    p = max(float(stdtr(freedom, (0.5 - effect) / error)), smallest_p(m, n))
     half = float(stdtrit(freedom, 1 - level / 2)) * error
     return Comparison(name, effect, (max(0.0, effect - half), min(1.0, effect + half)), p)
 
 
-def smallest_p(many: int, more: int) -> float:
+def smallest_p(m: int, n: int) -> float:
     """The smallest p that ranks of two samples can give: that of complete separation."""
-    return math.exp(math.lgamma(many + 1) + math.lgamma(more + 1) - math.lgamma(many + more + 1))
+    return math.exp(math.lgamma(m + 1) + math.lgamma(n + 1) - math.lgamma(m + n + 1))
 
 
 def _placements(values: Floats, among: Floats) -> Floats:
     """Return for each value how many of the others are smaller, equal ones counted half."""
     ordered = np.sort(among)
-    found: Floats = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
-    return found
+    placements: Floats = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
+    return placements
 
 
 def tail(name: str, sample: Floats, reference: Floats, share: float, level: float) -> Comparison:
@@ -77,24 +77,24 @@ def tail(name: str, sample: Floats, reference: Floats, share: float, level: floa
     threshold = pooled[max(0, math.ceil(share * len(pooled)) - 1)]
     low, low_reference = int((sample <= threshold).sum()), int((reference <= threshold).sum())
     p = hypergeometric_tail(low, low + low_reference, len(sample), len(pooled))
-    one, other = low / len(sample), low_reference / len(reference)
-    bounds, other_bounds = wilson(one, len(sample), level), wilson(other, len(reference), level)
-    least = one - other - math.hypot(one - bounds[0], other_bounds[1] - other)
-    most = one - other + math.hypot(bounds[1] - one, other - other_bounds[0])
-    return Comparison(name, one - other, (least, most), p)
+    share_low, reference_low = low / len(sample), low_reference / len(reference)
+    bounds, other_bounds = wilson(share_low, len(sample), level), wilson(reference_low, len(reference), level)
+    lower = share_low - reference_low - math.hypot(share_low - bounds[0], other_bounds[1] - reference_low)
+    upper = share_low - reference_low + math.hypot(bounds[1] - share_low, reference_low - other_bounds[0])
+    return Comparison(name, share_low - reference_low, (lower, upper), p)
 
 
-def hypergeometric_tail(found: int, marked: int, drawn: int, total: int) -> float:
+def hypergeometric_tail(hits: int, marked: int, drawn: int, total: int) -> float:
     """P(at least `found` of the `marked` ones among `drawn` of `total`)."""
     from scipy.special import gammaln, logsumexp
 
     def choose(of: Any, size: Any) -> Any:
         return gammaln(of + 1.0) - gammaln(size + 1.0) - gammaln(of - size + 1.0)
 
-    hits = np.arange(found, min(marked, drawn) + 1)
-    hits = hits[hits >= drawn - (total - marked)]
-    logs = choose(marked, hits) + choose(total - marked, drawn - hits) - choose(total, drawn)
-    return min(1.0, float(np.exp(logsumexp(logs)))) if len(hits) else 0.0
+    counts = np.arange(hits, min(marked, drawn) + 1)
+    counts = counts[counts >= drawn - (total - marked)]
+    logs = choose(marked, counts) + choose(total - marked, drawn - counts) - choose(total, drawn)
+    return min(1.0, float(np.exp(logsumexp(logs)))) if len(counts) else 0.0
 
 
 def wilson(share: float, trials: float, level: float) -> tuple[float, float]:
@@ -107,18 +107,18 @@ def wilson(share: float, trials: float, level: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def nearer(name: str, leaning: Ints, inside: Ints, members: Ints, level: float) -> Comparison:
-    """Test whether records lean on one of two sets more than a random division of their members would make them.
+def nearer(name: str, nearest: Ints, inside: Ints, members: Ints, level: float) -> Comparison:
+    """Test whether records have their nearest member in the first of two sets more often than by random division.
 
-    The sets are pooled: members[r] records share the distinct row r, inside[r] of them are in the first set, and leaning[r]
-    records have r as their nearest. The effect is the share that leans on the first set; under the null it is that set's
-    share of all members, with the variance of drawing without replacement. The interval is Wilson's for as many trials as
-    are left when records that lean on the same member are not counted as independent.
+    The sets are pooled: members[r] records share the distinct row r, inside[r] of them are in the first set, and nearest[r]
+    records have r as their nearest. The effect is the share whose nearest member is in the first set; under the null it is
+    that set's share of all members, with the variance of drawing without replacement. The interval is Wilson's
+    for as many trials as are left when records with the same nearest member are not counted as independent.
     """
     from scipy.special import ndtr
 
-    records, total, first = float(leaning.sum()), float(members.sum()), float(inside.sum())
-    weight = leaning / members  # of each member of a row
+    records, total, first = float(nearest.sum()), float(members.sum()), float(inside.sum())
+    weight = nearest / members  # of each member of a row
     share = float((weight * inside).sum()) / records
     squares = float((weight * weight * members).sum())
     variance = first * (total - first) / (total * (total - 1)) * (squares - records * records / total)
@@ -129,12 +129,12 @@ def nearer(name: str, leaning: Ints, inside: Ints, members: Ints, level: float) 
 
 def holm(comparisons: Sequence[Comparison], level: float) -> tuple[Comparison, ...]:
     """Correct the p of several tests so that any false alarm among them has at most probability `level`."""
-    order = sorted(range(len(comparisons)), key=lambda place: comparisons[place].p)
+    order = sorted(range(len(comparisons)), key=lambda position: comparisons[position].p)
     adjusted, largest = {}, 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, comparisons[place].p * (len(order) - rank)))
-        adjusted[place] = largest
+    for rank, position in enumerate(order):
+        largest = max(largest, min(1.0, comparisons[position].p * (len(order) - rank)))
+        adjusted[position] = largest
     return tuple(
-        replace(comparison, adjusted=adjusted[place], closer=adjusted[place] <= level)
-        for place, comparison in enumerate(comparisons)
+        replace(comparison, adjusted=adjusted[position], closer=adjusted[position] <= level)
+        for position, comparison in enumerate(comparisons)
     )

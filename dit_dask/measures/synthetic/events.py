@@ -25,34 +25,34 @@ def flatten_events(
 
     `subject` is the column that both tables share, and `order` the events' column to sort by (without it: as they come; events
     that are equal in it keep their order). The events' columns become NAME.1 and NAME.2. A subject with one event has no second
-    one, a subject without events neither: these cells are missing. The identifier itself is left out. Which pair is taken
-    depends on the seed and on the subject's place among the sorted identifiers.
+    one, a subject without events has none: these cells are missing. The identifier itself is left out. Which pair is taken
+    depends on the seed and on the subject's position among the sorted identifiers.
     """
     import pandas as pd
 
     _check(events, subjects, subject, order)
-    known = pd.Index(events[subject].unique() if subjects is None else subjects[subject]).sort_values()
-    place = known.get_indexer(pd.Index(events[subject]))
-    if (place < 0).any():
-        raise InputError(f"events: {int((place < 0).sum())} rows name a subject that is not in subjects")
+    identifiers = pd.Index(events[subject].unique() if subjects is None else subjects[subject]).sort_values()
+    position = identifiers.get_indexer(pd.Index(events[subject]))
+    if (position < 0).any():
+        raise InputError(f"events: {int((position < 0).sum())} rows name a subject that is not in subjects")
     rank = np.arange(len(events)) if order is None else events[order].rank(method="first").to_numpy()
     if np.isnan(rank).any():
         raise InputError(
             f"events: column {order!r} must be known in every row to sort by; it is missing in {int(np.isnan(rank).sum())}"
         )
-    sequence = np.lexsort([rank, place])
-    lengths = np.bincount(place, minlength=len(known))
+    sequence = np.lexsort([rank, position])
+    lengths = np.bincount(position, minlength=len(identifiers))
     starts = np.cumsum(lengths) - lengths
-    pick = np.floor(seeds.stream(seed, "events").random(len(known)) * np.maximum(lengths - 1, 1)).astype(np.int64)
+    pick = np.floor(seeds.stream(seed, "events").random(len(identifiers)) * np.maximum(lengths - 1, 1)).astype(np.int64)
     attributes = events.drop(columns=subject).iloc[sequence]
     sides = []
     for step in (0, 1):
-        taken = pd.Series(np.where(pick + step < lengths, starts + pick + step, -1))
-        side = attributes.reset_index(drop=True).reindex(taken.where(taken >= 0)).reset_index(drop=True)
+        rows = pd.Series(np.where(pick + step < lengths, starts + pick + step, -1))
+        side = attributes.reset_index(drop=True).reindex(rows.where(rows >= 0)).reset_index(drop=True)
         sides.append(side.add_suffix(f".{step + 1}"))
     if subjects is not None:
-        own = subjects.set_index(subject).loc[known].reset_index(drop=True)
-        sides.insert(0, own)
+        attributes_of_subjects = subjects.set_index(subject).loc[identifiers].reset_index(drop=True)
+        sides.insert(0, attributes_of_subjects)
     flat = pd.concat(sides, axis=1)
     if flat.columns.duplicated().any():
         raise InputError(
@@ -62,7 +62,7 @@ def flatten_events(
 
 
 def _check(events: pd.DataFrame, subjects: pd.DataFrame | None, subject: str, order: str | None) -> None:
-    """Both tables must name their subjects, and each subject once in its own."""
+    """Raise InputError unless both tables name their subjects, and `subjects` each of them once."""
     for role, frame, needed in (("events", events, [subject, order]), ("subjects", subjects, [subject])):
         for column in needed:
             if frame is not None and column is not None and column not in frame.columns:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.kernels import nearest
-from dit_dask.measures.synthetic.buckets import bucketed
+from dit_dask.measures.synthetic.buckets import put_in_buckets
 from dit_dask.measures.synthetic.columns import Column
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ TREE_ROWS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """What the columns of encoded rows mean: kind, scale and number of codes of each; `name` tells what a sum becomes."""
+    """What the columns of encoded rows mean: kind, scale and number of codes of each; `name` is the distance."""
 
     name: str
     kinds: Ints
@@ -45,12 +45,12 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Of each query: the distances to its nearest two records, copies counted, and the number of the nearest distinct one
-    in lexicographic order; where several are equally near it is one of them."""
+    """Of each query: the distances to its nearest two records, copies counted, and the number of the nearest distinct row
+    in lexicographic order, any of them where several are equally near."""
 
     first: Floats
     second: Floats
-    place: Ints
+    row: Ints
 
     @property
     def ratio(self) -> Floats:
@@ -58,9 +58,9 @@ class Neighbours:
         return np.divide(self.first, self.second, out=np.ones_like(self.first), where=self.second > 0)
 
 
-def joined(parts: Sequence[Neighbours]) -> Neighbours:
-    """Put blocks of queries together again."""
-    return Neighbours(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "place")))
+def join_blocks(parts: Sequence[Neighbours]) -> Neighbours:
+    """Concatenate blocks of queries."""
+    return Neighbours(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "row")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +84,15 @@ class Index:
 
     def nearest(self, queries: Floats) -> Neighbours:
         """Find the nearest two records of every query, exactly as comparing with all of them would."""
-        distinct, index, _ = unique_rows(queries)
+        distinct, inverse, _ = unique_rows(queries)
         first, second = np.full(len(distinct), np.inf), np.full(len(distinct), np.inf)
-        place = np.full(len(distinct), -1)
+        row = np.full(len(distinct), -1)
         for tree in self.trees:
-            found = np.full(len(distinct), -1)
+            match = np.full(len(distinct), -1)
             metric = (self.metric.kinds, self.metric.scales)
-            nearest.search(distinct, tree.rows, tree.copies, *metric, tree.nodes, tree.bounds, tree.masks, first, second, found)
-            place = np.where(found >= 0, tree.number[found], place)
-        return Neighbours(self.metric.finish(first)[index], self.metric.finish(second)[index], place[index])
+            nearest.search(distinct, tree.rows, tree.copies, *metric, tree.nodes, tree.bounds, tree.masks, first, second, match)
+            row = np.where(match >= 0, tree.number[match], row)
+        return Neighbours(self.metric.finish(first)[inverse], self.metric.finish(second)[inverse], row[inverse])
 
 
 def encode(columns: Sequence[Column], distance: str, bins: int) -> tuple[Metric, list[Floats]]:
@@ -101,7 +101,7 @@ def encode(columns: Sequence[Column], distance: str, bins: int) -> tuple[Metric,
     kinds, scales, levels = [], [], []
     encoded: list[list[Floats]] = [[] for _ in range(frames)]
     for column in columns:
-        kind, scale, size, cells = _encoded(column, distance, bins)
+        kind, scale, size, cells = _encode_column(column, distance, bins)
         kinds.append(kind)
         scales.append(scale)
         levels.append(size)
@@ -111,10 +111,10 @@ def encode(columns: Sequence[Column], distance: str, bins: int) -> tuple[Metric,
     return metric, [np.ascontiguousarray(np.column_stack(frame)) for frame in encoded]
 
 
-def _encoded(column: Column, distance: str, bins: int) -> tuple[int, float, int, Sequence[NDArray[Any]]]:
+def _encode_column(column: Column, distance: str, bins: int) -> tuple[int, float, int, Sequence[NDArray[Any]]]:
     """Return kind, scale, number of codes and the cells of every frame."""
     if distance == "buckets":
-        parts = bucketed(column, bins)
+        parts = put_in_buckets(column, bins)
         return nearest.CATEGORY, 1.0, parts.size, parts.codes
     if column.kind == "categorical":
         cells = [np.where(cells < 0, len(column.labels), cells) for cells in column.cells]
@@ -126,13 +126,13 @@ def _encoded(column: Column, distance: str, bins: int) -> tuple[int, float, int,
     return nearest.CAPPED if distance == "gower" else nearest.SQUARED, scale, 0, column.cells
 
 
-def index(metric: Metric, rows: Floats) -> Index:
+def build_index(metric: Metric, rows: Floats) -> Index:
     """Build the index of some encoded rows; it depends on which rows there are, not on their order."""
     distinct, _, copies = unique_rows(rows)
-    return Index(metric, tuple(_trees(metric, distinct, copies)))
+    return Index(metric, tuple(_grow_trees(metric, distinct, copies)))
 
 
-def _trees(metric: Metric, rows: Floats, copies: Ints) -> Iterator[Tree]:
+def _grow_trees(metric: Metric, rows: Floats, copies: Ints) -> Iterator[Tree]:
     for start in range(0, len(rows), TREE_ROWS):
         part = rows[start : start + TREE_ROWS]
         order, nodes, bounds, masks = nearest.grow(part, metric.kinds, metric.scales, metric.levels)
@@ -142,12 +142,12 @@ def _trees(metric: Metric, rows: Floats, copies: Ints) -> Iterator[Tree]:
 
 def unique_rows(rows: Floats) -> tuple[Floats, Ints, Ints]:
     """Return the distinct rows in lexicographic order, the distinct row of each row, and how often each occurs."""
-    solid = np.where(np.isnan(rows), -np.inf, rows)  # missing values are equal here
-    order = np.lexsort(solid.T[::-1])
-    ordered = solid[order]
+    comparable = np.where(np.isnan(rows), -np.inf, rows)  # missing values are equal here
+    order = np.lexsort(comparable.T[::-1])
+    ordered = comparable[order]
     starts = np.ones(len(rows), bool)
     starts[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     group = np.cumsum(starts) - 1
-    place = np.empty(len(rows), np.int64)
-    place[order] = group
-    return np.ascontiguousarray(rows[order[starts]]), place, np.bincount(group)
+    inverse = np.empty(len(rows), np.int64)
+    inverse[order] = group
+    return np.ascontiguousarray(rows[order[starts]]), inverse, np.bincount(group)

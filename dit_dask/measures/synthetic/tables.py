@@ -13,7 +13,7 @@ from dit_dask import seeds
 from dit_dask.config.constraints import Choice, Field, MapOf, Number, OneOf
 from dit_dask.errors import InputError
 from dit_dask.measures.base import OTHER_TABLE, MeasureInput, Source
-from dit_dask.measures.synthetic.columns import label_of
+from dit_dask.measures.synthetic.columns import format_label
 from dit_dask.values.numbers import DECIMAL, INTEGER
 from dit_dask.values.release import Ranges, Release, Sets
 from dit_dask.values.schema import Schema
@@ -41,20 +41,20 @@ HOLDOUT = Field(
 
 @dataclass(frozen=True)
 class Roles:
-    """How a measure finds its tables: the columns' kinds (none: the schema's), and the fraction set aside as a holdout."""
+    """How the tables of a measure are made: the columns' kinds (none: the schema's), and the fraction used as holdout."""
 
     kinds: tuple[tuple[str, str], ...] = ()
     fraction: float | None = None
 
     def columns(self, schema: Schema) -> dict[str, str]:
-        """The kinds of the columns to compare."""
-        own = {attribute.name: attribute.kind for attribute in schema.quasi_identifiers}
-        return dict(self.kinds) or {**own, schema.sensitive.name: "categorical"}
+        """Return the kinds of the columns to compare."""
+        from_schema = {attribute.name: attribute.kind for attribute in schema.quasi_identifiers}
+        return dict(self.kinds) or {**from_schema, schema.sensitive.name: "categorical"}
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Frames with typed cells, `original` without the holdout where that was split off; and how many rows were incomplete."""
+    """Frames with typed cells, `original` without the holdout where that is a fraction of it, and the incomplete rows."""
 
     original: pd.DataFrame
     synthetic: pd.DataFrame
@@ -64,72 +64,74 @@ class Tables:
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """Evidence that is the same for all pieces of a measure on a worker, so that tables are prepared once there."""
+class InputKey:
+    """Compares inputs by identity: all pieces of a measure on a worker share them, so that tables are prepared once there."""
 
-    evidence: MeasureInput
+    inputs: MeasureInput
 
     def _parts(self) -> tuple[object, ...]:
-        evidence = self.evidence
-        return (evidence.frame, evidence.release, evidence.measure, evidence.seed, *evidence.tables.values())
+        inputs = self.inputs
+        return (inputs.frame, inputs.release, inputs.measure, inputs.seed, *inputs.tables.values())
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Shown) or len(self._parts()) != len(other._parts()):
+        if not isinstance(other, InputKey) or len(self._parts()) != len(other._parts()):
             return False
         return all(
-            mine is its or (isinstance(mine, str | int) and mine == its)
-            for mine, its in zip(self._parts(), other._parts(), strict=True)
+            left is right or (isinstance(left, str | int) and left == right)
+            for left, right in zip(self._parts(), other._parts(), strict=True)
         )
 
     def __hash__(self) -> int:
-        return hash((id(self.evidence.frame), self.evidence.measure))
+        return hash((id(self.inputs.frame), self.inputs.measure))
 
 
-def sources(parameters: Mapping[str, Any]) -> dict[str, Source]:
-    """The other tables that a measure's parameters name."""
+def list_tables(parameters: Mapping[str, Any]) -> dict[str, Source]:
+    """Return the other tables that a measure's parameters name."""
     columns = None if parameters["columns"] is None else list(parameters["columns"])
     named = {key: parameters.get(key) for key in ("synthetic", "holdout")}
     return {key: Source.of(value, columns) for key, value in named.items() if isinstance(value, str | Mapping)}
 
 
 @lru_cache(maxsize=2)
-def tables(shown: Shown, roles: Roles) -> Tables | None:
+def prepare_tables(key: InputKey, roles: Roles) -> Tables | None:
     """Prepare the tables; None where the release does not consist of records."""
-    evidence = shown.evidence
-    schema = evidence.rows.table.schema
+    inputs = key.inputs
+    schema = inputs.rows.table.schema
     kinds = roles.columns(schema)
     needed = [*(attribute.name for attribute in schema.quasi_identifiers), schema.sensitive.name]
-    found = {"original": evidence.frame, **evidence.tables}
-    if evidence.release is not None:
-        records = published(evidence.release, evidence)
+    by_role = {"original": inputs.frame, **inputs.tables}
+    if inputs.release is not None:
+        records = list_records(inputs.release, inputs)
         if records is None:
             return None
-        found["synthetic"] = records
+        by_role["synthetic"] = records
     dropped, frames = 0, {}
-    for role, frame in found.items():
+    for role, frame in by_role.items():
         checked = [name for name in needed if name in kinds]
         missing = [name for name in kinds if name not in frame.columns]
         if missing:
-            raise InputError(f"{evidence.measure}: {role}: no column {missing[0]!r} among {frame.shape[1]}")
+            raise InputError(f"{inputs.measure}: {role}: no column {missing[0]!r} among {frame.shape[1]}")
         complete = frame[checked].notna().all(axis=1).to_numpy(bool)
         dropped += int((~complete).sum())
-        frames[role] = typed(frame.loc[complete, list(kinds)].reset_index(drop=True), kinds, f"{evidence.measure}: {role}")
+        frames[role] = convert_cells(
+            frame.loc[complete, list(kinds)].reset_index(drop=True), kinds, f"{inputs.measure}: {role}"
+        )
     original, holdout = frames["original"], frames.get("holdout")
     if roles.fraction is not None:
-        original, holdout = split(original, roles.fraction, evidence)
+        original, holdout = split_holdout(original, roles.fraction, inputs)
     return Tables(original, frames["synthetic"], holdout, kinds, dropped)
 
 
-def split(frame: pd.DataFrame, fraction: float, evidence: MeasureInput) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Set a random fraction of the rows aside, the same in all measures of a run; return the rest and these, in order."""
-    order = seeds.stream(evidence.seed, "measure", "holdout").permutation(len(frame))
-    aside = np.zeros(len(frame), bool)
-    aside[order[: round(fraction * len(frame))]] = True
-    return frame[~aside].reset_index(drop=True), frame[aside].reset_index(drop=True)
+def split_holdout(frame: pd.DataFrame, fraction: float, inputs: MeasureInput) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Split a random fraction off, the same in all measures of a run; return the other rows and these, in order."""
+    order = seeds.stream(inputs.seed, "measure", "holdout").permutation(len(frame))
+    in_holdout = np.zeros(len(frame), bool)
+    in_holdout[order[: round(fraction * len(frame))]] = True
+    return frame[~in_holdout].reset_index(drop=True), frame[in_holdout].reset_index(drop=True)
 
 
-def published(release: Release, evidence: MeasureInput) -> pd.DataFrame | None:
-    """The records of a release that publishes single values, written as in the table; None of one that publishes sets."""
+def list_records(release: Release, inputs: MeasureInput) -> pd.DataFrame | None:
+    """Return the records of a release that publishes single values, with the cells of the table; None if it has sets."""
     import pandas as pd
 
     codes = single_values(release.published)
@@ -139,11 +141,11 @@ def published(release: Release, evidence: MeasureInput) -> pd.DataFrame | None:
     repeats = release.counts[group, secret]
     group, secret = np.repeat(group, repeats), np.repeat(secret, repeats)
     columns: dict[str, Any] = {}
-    for place, attribute in enumerate(release.schema.quasi_identifiers):
+    for position, attribute in enumerate(release.schema.quasi_identifiers):
         cells = np.array(attribute.levels, object)
-        used, first = np.unique(evidence.rows.table.codes[evidence.rows.index, place], return_index=True)
-        cells[used] = evidence.frame[attribute.name].to_numpy(object)[first]  # a date's level is a number, its cell is not
-        columns[attribute.name] = pd.Series(cells[codes[group, place]])
+        used, first = np.unique(inputs.rows.table.codes[inputs.rows.index, position], return_index=True)
+        cells[used] = inputs.frame[attribute.name].to_numpy(object)[first]  # a date's level is a number, its cell is a date
+        columns[attribute.name] = pd.Series(cells[codes[group, position]])
     columns[release.schema.sensitive.name] = [release.schema.sensitive.levels[code] for code in secret]
     return pd.DataFrame(columns)
 
@@ -154,12 +156,12 @@ def single_values(values: Ranges | Sets) -> Codes | None:
         return values.low if (values.low == values.high).all() else None
     if not all((sets.sum(axis=1) == 1).all() for sets in values.sets):
         return None
-    columns = [sets.argmax(axis=1)[own] for sets, own in zip(values.sets, values.value.T, strict=True)]
+    columns = [sets.argmax(axis=1)[value] for sets, value in zip(values.sets, values.value.T, strict=True)]
     return np.column_stack(columns).astype(np.int32)
 
 
-def typed(frame: pd.DataFrame, kinds: Mapping[str, str], where: str) -> pd.DataFrame:
-    """Give text cells the type that their column's kind asks for; cells that have one keep it."""
+def convert_cells(frame: pd.DataFrame, kinds: Mapping[str, str], where: str) -> pd.DataFrame:
+    """Convert text cells to the type of their column's kind; other cells stay as they are."""
     import pandas as pd
 
     columns = {}
@@ -167,34 +169,34 @@ def typed(frame: pd.DataFrame, kinds: Mapping[str, str], where: str) -> pd.DataF
         cells = frame[name]
         is_text = cells.map(lambda cell: isinstance(cell, str), na_action="ignore").fillna(False).astype(bool)
         if kind == "categorical":
-            columns[name] = cells.map(label_of, na_action="ignore").astype(object)
+            columns[name] = cells.map(format_label, na_action="ignore").astype(object)
         elif is_text.any():
-            columns[name] = parsed(cells.astype(object), f"{where}: column {name!r}")
+            columns[name] = parse_text(cells.astype(object), f"{where}: column {name!r}")
         else:
             columns[name] = cells
     return pd.DataFrame(columns)
 
 
-def parsed(cells: pd.Series[Any], where: str) -> pd.Series[Any]:
-    """Read text as integers, decimals or ISO dates: all of one sort; a message never shows a cell."""
+def parse_text(cells: pd.Series[Any], where: str) -> pd.Series[Any]:
+    """Parse text as integers, decimals or ISO dates, all of one sort; a message never shows a cell."""
     import pandas as pd
 
-    known = cells.dropna().astype(str)
-    if known.str.fullmatch(INTEGER).all():
-        whole = [int(cell) for cell in known]
-        return pd.Series(whole, index=known.index, dtype=object).reindex(cells.index)
-    if known.str.fullmatch(DECIMAL).all():
-        return known.astype(float).reindex(cells.index)
-    dates = pd.to_datetime(known, format="ISO8601", errors="coerce", utc=True)
+    texts = cells.dropna().astype(str)
+    if texts.str.fullmatch(INTEGER).all():
+        integers = [int(cell) for cell in texts]
+        return pd.Series(integers, index=texts.index, dtype=object).reindex(cells.index)
+    if texts.str.fullmatch(DECIMAL).all():
+        return texts.astype(float).reindex(cells.index)
+    dates = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
     if not dates.notna().all():
-        bad = known.index[(dates.isna() & ~known.str.fullmatch(DECIMAL)).to_numpy(bool)]
+        bad = texts.index[(dates.isna() & ~texts.str.fullmatch(DECIMAL)).to_numpy(bool)]
         first = f", first in its row {bad[0]}" if len(bad) else ""
         raise InputError(f"{where} must be numbers or ISO dates, all of one sort; got {len(bad)} cells of other text{first}")
     return dates.reindex(cells.index)
 
 
-def roles(parameters: Mapping[str, Any], where: str) -> Roles:
-    """Read how a measure finds its tables from its parameters."""
+def parse_roles(parameters: Mapping[str, Any], where: str) -> Roles:
+    """Read the kinds and the holdout fraction from a measure's parameters."""
     holdout = parameters.get("holdout")
     fraction = holdout if isinstance(holdout, int | float) else None
     if fraction is not None and not 0 < fraction < 1:
@@ -202,6 +204,6 @@ def roles(parameters: Mapping[str, Any], where: str) -> Roles:
     return Roles(tuple((parameters["columns"] or {}).items()), fraction)
 
 
-def names(parameters: Mapping[str, Any]) -> Sequence[str]:
-    """The columns of the source that a measure looks at beside the schema's."""
+def list_columns(parameters: Mapping[str, Any]) -> Sequence[str]:
+    """Return the columns of the source that a measure needs beside the schema's."""
     return list(parameters["columns"] or ())

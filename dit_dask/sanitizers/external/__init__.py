@@ -1,4 +1,4 @@
-"""Sanitizers that are black boxes: functions, commands, and releases made elsewhere."""
+"""Third-party sanitizers: functions, commands, and releases that were made before."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from dit_dask.config.document import STORAGE_OPTIONS
 from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
 from dit_dask.sanitizers.claims import AllOf, Claim, KAnonymity, LDiversity
-from dit_dask.sanitizers.external.calls import RECORD, Command, Function, Precomputed
+from dit_dask.sanitizers.external.calls import RECORD, Command, Function, Precomputed, ProcessLimits
+from dit_dask.sanitizers.external.process import SanitizerProcess
 from dit_dask.sanitizers.external.published_values import parse_mapping
-from dit_dask.sanitizers.external.sanitizer import Caller, ExternalSanitizer, Policy
+from dit_dask.sanitizers.external.sanitizer import Caller, CallPolicy, ExternalSanitizer
 
 __all__ = ["KINDS", "ExternalSanitizer"]
 
-COMMON = {
+COMMON_FIELDS = {
     "columns": Field(ListOf(Text()), [], description="other columns of the data that the sanitizer also sees"),
     "mapping": Field(
         Text(), None, description="file of lines column;published value;original value;… for values of your own", file=True
@@ -30,17 +31,15 @@ COMMON = {
         {},
         description="what every published class must satisfy",
     ),
-    "order_matters": Field(Flag(), None, description="whether the order of rows can change the release; found out by default"),
+    "order_matters": Field(Flag(), None, description="whether the order of rows can change the release; probed by default"),
     "on_error": Field(
         Choice(("fail", "skip")),
         "fail",
-        description="what a record whose release cannot be made does to the run",
+        description="what to do about a record whose release cannot be made: end the run, or skip the record",
         affects_result=False,
     ),
-    "allow_skipped": Field(
-        Integer(0), 0, description="so many skipped records still make a complete run", affects_result=False
-    ),
-    "retries": Field(Integer(0), 1, description="further tries of a call that failed", affects_result=False),
+    "allow_skipped": Field(Integer(0), 0, description="how many skipped records a complete run may have", affects_result=False),
+    "retries": Field(Integer(0), 1, description="how often a failed call is tried again", affects_result=False),
     "cache": Field(
         Text(),
         None,
@@ -48,88 +47,95 @@ COMMON = {
         affects_result=False,
     ),
 }
-HOSTED = {
+PROCESS_FIELDS = {
     "timeout": Field(Number(above=0), 60.0, description="seconds for one call", affects_result=False),
     "show_stderr": Field(
-        Flag(), False, description="put the last line of its stderr, which may hold values, into errors", affects_result=False
+        Flag(),
+        False,
+        description="quote the last line of its stderr, which may hold values, in errors",
+        affects_result=False,
     ),
 }
 NO_CACHE = "none"
 
 
-def _function(parameters: Mapping[str, Any], context: Context) -> Caller:
+def _build_function(parameters: Mapping[str, Any], context: Context) -> Caller:
     columns = (*(attribute.name for attribute in context.schema.quasi_identifiers), context.schema.sensitive.name)
-    hosted = (parameters["timeout"], parameters["show_stderr"])
-    return Function(*hosted, parameters["target"], parameters["params"], columns, (context.folder,))
+    target = parameters["target"]
+    return Function(_limits(parameters), target, parameters["params"], columns, SanitizerProcess(target, [context.folder]))
 
 
-def _command(parameters: Mapping[str, Any], context: Context) -> Caller:
+def _build_command(parameters: Mapping[str, Any], context: Context) -> Caller:
     where, argv = f"{context.where}.sanitizer.argv", parameters["argv"]
-    for mark in ("{input}", "{output}"):
-        if not any(mark in part for part in argv):
-            raise InputError(f"{where} must name {mark}, the file to {'read' if mark == '{input}' else 'write'}; got {argv}")
-    hosted = (parameters["timeout"], parameters["show_stderr"])
-    found = tuple(_beside(part, context.folder) for part in argv)
-    return Command(*hosted, found, parameters["format"], parameters["env"])
+    for placeholder, purpose in (("{input}", "read"), ("{output}", "write")):
+        if not any(placeholder in part for part in argv):
+            raise InputError(f"{where} must name {placeholder}, the file to {purpose}; got {argv}")
+    resolved = tuple(_resolve_argument(part, context.folder) for part in argv)
+    return Command(_limits(parameters), resolved, parameters["format"], parameters["env"], SanitizerProcess())
 
 
-def _beside(part: str, folder: str) -> str:
-    """A relative path is relative to the config, as every input is; a call has a folder of its own."""
+def _limits(parameters: Mapping[str, Any]) -> ProcessLimits:
+    return ProcessLimits(parameters["timeout"], parameters["show_stderr"])
+
+
+def _resolve_argument(part: str, folder: str) -> str:
+    """Make a file beside the config absolute, because every call runs in a folder of its own."""
     path = Path(folder) / part
     return str(path) if not Path(part).is_absolute() and path.is_file() else part
 
 
-def _precomputed(parameters: Mapping[str, Any], context: Context) -> Caller:
+def _build_precomputed(parameters: Mapping[str, Any], context: Context) -> Caller:
     if RECORD not in parameters["without"]:
         raise InputError(f"{context.where}.sanitizer.without must hold {RECORD}, the position of the row left out")
-    full, without = (_located(parameters[key], context.folder) for key in ("full", "without"))
+    full, without = (_resolve_url(parameters[key], context.folder) for key in ("full", "without"))
     return Precomputed(full, without, parameters["storage_options"])
 
 
-def _located(url: str, folder: str) -> str:
+def _resolve_url(url: str, folder: str) -> str:
     return url if "://" in url else str(Path(folder) / Path(url).expanduser())
 
 
-def _kind(own: Mapping[str, Field], build: Callable[[Mapping[str, Any], Context], Caller]) -> Kind[ExternalSanitizer]:
-    fields = {**own, **COMMON}
+def _kind(own: Mapping[str, Field], build_caller: Callable[[Mapping[str, Any], Context], Caller]) -> Kind[ExternalSanitizer]:
+    """Describe one kind of sanitizer: its own fields and the common ones, and how it is built."""
+    fields = {**own, **COMMON_FIELDS}
 
-    def built(parameters: Mapping[str, Any], context: Context) -> ExternalSanitizer:
+    def build_sanitizer(parameters: Mapping[str, Any], context: Context) -> ExternalSanitizer:
         where = f"{context.where}.sanitizer"
-        mapping = {} if parameters["mapping"] is None else _mapping(parameters["mapping"], context, where)
-        asked = {key: value for key, value in parameters.items() if key != "claim" and _affects_result(fields, key)}
+        mapping = {} if parameters["mapping"] is None else _read_mapping(parameters["mapping"], context, where)
+        relevant = {key: value for key, value in parameters.items() if key != "claim" and _affects_result(fields, key)}
         if context.frame is None:
             raise InputError(f"{where}: {parameters['name']} needs the rows themselves")
         names = (*(attribute.name for attribute in context.schema.quasi_identifiers), context.schema.sensitive.name)
-        identity = json.dumps([asked, mapping, sys.version_info[:2]], sort_keys=True, default=str)
+        identity = json.dumps([relevant, mapping, sys.version_info[:2]], sort_keys=True, default=str)
         return ExternalSanitizer(
             schema=context.schema,
             frame=context.frame[list(dict.fromkeys([*names, *parameters["columns"]]))],
-            caller=build(parameters, context),
-            policy=Policy(parameters["retries"], parameters["on_error"] == "skip", parameters["allow_skipped"]),
+            caller=build_caller(parameters, context),
+            policy=CallPolicy(parameters["retries"], parameters["on_error"] == "skip", parameters["allow_skipped"]),
             where=where,
             identity=hashlib.sha256(identity.encode()).hexdigest(),
             mapping=mapping,
-            claim=_claim(parameters["claim"]),
+            claim=_build_claim(parameters["claim"]),
             order_matters=parameters["order_matters"],
         )
 
-    return Kind(Record(fields), built, sees_rows=True)
+    return Kind(Record(fields), build_sanitizer, sees_rows=True)
 
 
 def _affects_result(fields: Mapping[str, Field], key: str) -> bool:
     return key not in fields or fields[key].affects_result
 
 
-def _mapping(path: str, context: Context, where: str) -> dict[str, dict[str, list[str]]]:
+def _read_mapping(path: str, context: Context, where: str) -> dict[str, dict[str, list[str]]]:
     mapping = parse_mapping(context.read(path, f"{where}.mapping"), path)
     known = [attribute.name for attribute in context.schema.quasi_identifiers]
     for column in mapping:
         if column not in known:
-            raise InputError(f"{where}.mapping: {path} speaks of {column!r}, which is not among the quasi_identifiers")
+            raise InputError(f"{where}.mapping: {path} has lines for {column!r}, which is not among the quasi_identifiers")
     return mapping
 
 
-def _claim(stated: Mapping[str, int | None]) -> Claim | None:
+def _build_claim(stated: Mapping[str, int | None]) -> Claim | None:
     claims: list[Claim] = []
     if stated.get("k"):
         claims.append(KAnonymity(int(stated["k"] or 0)))
@@ -144,22 +150,22 @@ KINDS: dict[str, Kind[ExternalSanitizer]] = {
         {
             "target": Field(TARGET, description="a function or class that takes a DataFrame and returns one"),
             "params": Field(MapOf(Anything()), {}, description="further arguments of the function, or those of the class"),
-            **HOSTED,
+            **PROCESS_FIELDS,
         },
-        _function,
+        _build_function,
     ),
     "command": _kind(
         {
             "argv": Field(
-                ListOf(Text(), 1), description="the program and its arguments; {input}, {output} and {seed} are filled in"
+                ListOf(Text(), 1), description="the program and its arguments; {input}, {output} and {seed} are replaced"
             ),
             "format": Field(Choice(("csv", "parquet")), "csv"),
             "env": Field(
-                MapOf(Text()), {}, description="environment variables for it; it gets PATH, locale and little else", secret=True
+                MapOf(Text()), {}, description="environment variables for it, beside PATH, locale and a few others", secret=True
             ),
-            **HOSTED,
+            **PROCESS_FIELDS,
         },
-        _command,
+        _build_command,
     ),
     "precomputed": _kind(
         {
@@ -167,6 +173,6 @@ KINDS: dict[str, Kind[ExternalSanitizer]] = {
             "without": Field(Text(), description="the releases without each record; {record} is the row's position"),
             "storage_options": STORAGE_OPTIONS,
         },
-        _precomputed,
+        _build_precomputed,
     ),
 }

@@ -1,4 +1,4 @@
-"""The ways to have a table sanitised by someone else: a function, a command, or releases that are there already."""
+"""The ways to call a third-party sanitizer: a function, a command, or releases that were made before."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import hashlib
 import io
 import os
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 import numpy as np
 
 from dit_dask.errors import ExternalSanitizerError, InputError
-from dit_dask.sanitizers.external.process import SanitizerProcess, passed_on
+from dit_dask.sanitizers.external.process import SanitizerProcess, child_environment
+from dit_dask.sanitizers.external.process_main import CommandCall, FunctionCall, Request, notes_path
 from dit_dask.storage.filesystem import filesystem, reason
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
@@ -28,166 +28,140 @@ if TYPE_CHECKING:
 
     from dit_dask.values.arrays import Ints
 
-MOST_HASHED = 2**28
+MAX_DIGESTED_SIZE = 2**28
 RECORD = "{record}"
 
 
-@dataclass(frozen=True, eq=False)
-class Hosted:
-    """Runs in a child process of the worker, with a folder of its own for every call and no secrets around it."""
+@dataclass(frozen=True)
+class ProcessLimits:
+    """What holds for every call in a child process: its time limit, and whether errors may quote its stderr."""
 
     timeout: float
     show_stderr: bool
 
-    def _call(self, folder: str, request: Mapping[str, Any]) -> None:
-        """Have the keeper run a call, or say how it failed."""
-        common = {"folder": folder, "notes": f"{folder}.notes", "timeout": self.timeout, "argv": None}
-        reply = self._keeper.call(common | dict(request), self.timeout)
-        if reply["status"] == "ok":
-            return
-        words = {
-            "timeout": f"it took longer than its {self.timeout:g} s",
-            "signal": f"it was killed by {reply.get('error')}",
-            "raised": f"it raised {reply.get('error')}",
-            "exit": f"it ended with exit code {reply.get('error')}",
-        }
-        said = reply.get("stderr", "").strip().splitlines()
-        if not said:
-            after = ""
-        elif self.show_stderr:
-            after = f": {said[-1][:300]!r}"
-        else:
-            after = " (show_stderr: true shows its last message, which may hold values)"
-        raise ExternalSanitizerError(words.get(reply["status"], str(reply.get("error"))) + after)
-
-    @cached_property
-    def _keeper(self) -> SanitizerProcess:
-        return SanitizerProcess(self._target(), self._search())
-
-    def _target(self) -> str | None:
-        return None
-
-    def _search(self) -> list[str]:
-        return []
-
-    def _folder(self) -> str:
-        """Make the empty folder of one call."""
-        self._keeper.open()
-        folder = os.path.join(self._keeper.root, uuid4().hex)
-        os.mkdir(folder, 0o700)
-        return folder
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_keeper"}
-
 
 @dataclass(frozen=True, eq=False)
-class Function(Hosted):
+class Function:
     """A function or class by import path: DataFrame in, DataFrame out."""
 
+    limits: ProcessLimits
     target: str
     params: Mapping[str, Any]
     columns: tuple[str, ...]
-    search: tuple[str, ...]
+    process: SanitizerProcess
+    is_callable: ClassVar[bool] = True
 
-    def sanitised(self, frame: pd.DataFrame, ids: Ints, seed: int) -> pd.DataFrame:
-        """Call it in a fork, which cannot hurt the worker."""
-        folder = self._folder()
-        try:
-            given, returned = os.path.join(folder, "input.pickle"), os.path.join(folder, "output.parquet")
-            frame.iloc[ids].reset_index(drop=True).to_pickle(given)
-            seed_name = None if self._keeper.seed_name in self.params else self._keeper.seed_name
-            self._call(
-                folder,
-                {
-                    "input": given,
-                    "output": returned,
-                    "params": dict(self.params),
-                    "columns": list(self.columns),
-                    "seed_name": seed_name,
-                    "seed": seed,
-                },
-            )
-            return _returned(returned, "it ended well but returned nothing", "it returned")
-        finally:
-            _removed(folder)
+    def sanitize(self, frame: pd.DataFrame, ids: Ints, seed: int) -> pd.DataFrame:
+        """Call it in a fork of its process, so that it cannot damage the worker."""
+        with call_folder(self.process) as folder:
+            source, output = os.path.join(folder, "input.pickle"), os.path.join(folder, "output.parquet")
+            frame.iloc[ids].reset_index(drop=True).to_pickle(source)
+            seed_name = None if self.process.seed_name in self.params else self.process.seed_name
+            call = FunctionCall(source, output, dict(self.params), self.columns, seed_name, seed)
+            run_call(self.process, Request(folder, self.limits.timeout, function=call), self.limits)
+            return read_output(output, "it exited with code 0 but returned nothing", "it returned")
 
-    def ready(self) -> Mapping[str, str]:
-        """Import it, in the child."""
-        self._keeper.open()
-        return {self.target: self._keeper.code}
-
-    def _target(self) -> str:
-        return self.target
-
-    def _search(self) -> list[str]:
-        return list(self.search)
+    def prepare(self) -> Mapping[str, str]:
+        """Import it in the child process."""
+        self.process.open()
+        return {self.target: self.process.code}
 
 
 @dataclass(frozen=True, eq=False)
-class Command(Hosted):
+class Command:
     """A program that reads {input} and writes {output}."""
 
+    limits: ProcessLimits
     argv: tuple[str, ...]
     format: str
     env: Mapping[str, str]
+    process: SanitizerProcess
+    is_callable: ClassVar[bool] = True
 
-    def sanitised(self, frame: pd.DataFrame, ids: Ints, seed: int) -> pd.DataFrame:
+    def sanitize(self, frame: pd.DataFrame, ids: Ints, seed: int) -> pd.DataFrame:
         """Run it in an empty folder."""
-        folder = self._folder()
-        try:
-            given, returned = (os.path.join(folder, f"{name}.{self.format}") for name in ("input", "output"))
-            Path(given).write_bytes(written(frame.iloc[ids], self.format))
-            places = {"{input}": given, "{output}": returned, "{seed}": str(seed)}
-            argv = [_filled(part, places) for part in self.argv]
-            self._call(folder, {"argv": argv, "env": passed_on({"HOME": folder, "TMPDIR": folder} | dict(self.env))})
-            nothing = f"it ended well but wrote no file at {{output}} ({os.path.basename(returned)})"
-            return _returned(returned, nothing, "it wrote")
-        finally:
-            _removed(folder)
+        with call_folder(self.process) as folder:
+            source, output = (os.path.join(folder, f"{name}.{self.format}") for name in ("input", "output"))
+            Path(source).write_bytes(encode_table(frame.iloc[ids], self.format))
+            values = {"{input}": source, "{output}": output, "{seed}": str(seed)}
+            argv = [fill_placeholders(part, values) for part in self.argv]
+            env = child_environment({"HOME": folder, "TMPDIR": folder} | dict(self.env))
+            run_call(self.process, Request(folder, self.limits.timeout, command=CommandCall(argv, env)), self.limits)
+            nothing = f"it exited with code 0 but wrote no file at {{output}} ({os.path.basename(output)})"
+            return read_output(output, nothing, "it wrote")
 
-    def ready(self) -> Mapping[str, str]:
+    def prepare(self) -> Mapping[str, str]:
         """Find the program; scripts among its arguments count as its code."""
-        program = shutil.which(self.argv[0], path=passed_on(self.env).get("PATH"))
+        program = shutil.which(self.argv[0], path=child_environment(self.env).get("PATH"))
         if program is None:
             raise InputError(f"argv[0]: no program {self.argv[0]!r} on this machine")
         files = [Path(part) for part in (program, *self.argv[1:]) if os.path.isabs(part) and os.path.isfile(part)]
-        small = [path for path in files if path.stat().st_size < MOST_HASHED]
-        return {f"{place}: {path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for place, path in enumerate(small)}
+        small = [path for path in files if path.stat().st_size < MAX_DIGESTED_SIZE]
+        return {f"{index}: {path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for index, path in enumerate(small)}
 
 
-def _returned(path: str, nothing: str, who: str) -> pd.DataFrame:
-    """Read what a call left behind: a file of its own, or it left nothing."""
+def run_call(process: SanitizerProcess, request: Request, limits: ProcessLimits) -> None:
+    """Run a call in the sanitizer process; raise ExternalSanitizerError that says how it failed."""
+    reply = process.call(request)
+    if reply.status == "ok":
+        return
+    causes = {
+        "timeout": f"it took longer than its {limits.timeout:g} s",
+        "signal": f"it was killed by {reply.error}",
+        "raised": f"it raised {reply.error}",
+        "exit": f"it ended with exit code {reply.error}",
+    }
+    stderr = reply.stderr.strip().splitlines()
+    if not stderr:
+        suffix = ""
+    elif limits.show_stderr:
+        suffix = f": {stderr[-1][:300]!r}"
+    else:
+        suffix = " (show_stderr: true shows its last message, which may hold values)"
+    raise ExternalSanitizerError(causes.get(reply.status, reply.error) + suffix)
+
+
+@contextmanager
+def call_folder(process: SanitizerProcess) -> Iterator[str]:
+    """Make the empty folder of one call; remove it and the notes beside it afterwards."""
+    process.open()
+    folder = os.path.join(process.root, uuid4().hex)
+    os.mkdir(folder, 0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            os.unlink(notes_path(folder))
+
+
+def read_output(path: str, nothing: str, subject: str) -> pd.DataFrame:
+    """Read the file that a call wrote; a link or no file is an error with the message `nothing`."""
     if os.path.islink(path) or not os.path.isfile(path):
         raise ExternalSanitizerError(nothing)
     try:
-        return read_table(Path(path).read_bytes(), path, who)
+        return decode_table(Path(path).read_bytes(), path, subject)
     except OSError as error:
-        raise ExternalSanitizerError(f"{who} a file that cannot be read: {error.strerror}") from error
+        raise ExternalSanitizerError(f"{subject} a file that cannot be read: {error.strerror}") from error
 
 
-def _removed(folder: str) -> None:
-    """Remove a call's folder and what was noted beside it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):
-        os.unlink(f"{folder}.notes")
-
-
-def _filled(part: str, places: Mapping[str, str]) -> str:
-    for mark, place in places.items():
-        part = part.replace(mark, place)
-    return part
+def fill_placeholders(argument: str, values: Mapping[str, str]) -> str:
+    """Replace {input}, {output} and {seed} in an argument of a command."""
+    for placeholder, value in values.items():
+        argument = argument.replace(placeholder, value)
+    return argument
 
 
 @dataclass(frozen=True, eq=False)
 class Precomputed:
-    """Releases that the owner of the sanitizer made: one of the whole table, one without each record."""
+    """Releases that were made before: one of the whole table, one without each record."""
 
     full: str
     without: str
     storage_options: Mapping[str, Any]
+    is_callable: ClassVar[bool] = False
 
-    def sanitised(self, frame: pd.DataFrame, ids: Ints, _seed: int) -> pd.DataFrame:
+    def sanitize(self, frame: pd.DataFrame, ids: Ints, _seed: int) -> pd.DataFrame:
         """Read the file that belongs to these rows."""
         missing = np.setdiff1d(np.arange(len(frame)), ids)
         if len(missing) > 1:
@@ -198,14 +172,14 @@ class Precomputed:
             content = fs.cat_file(path)
         except Exception as error:
             raise ExternalSanitizerError(f"cannot read {public_url(url)}: {reason(error)}") from error
-        return read_table(content, path, f"{public_url(url)} holds")
+        return decode_table(content, path, f"{public_url(url)} holds")
 
     def url(self, record: int) -> str:
-        """Where the release without a record is."""
+        """Return the URL of the release without a record."""
         return self.without.replace(RECORD, str(record))
 
-    def ready(self) -> Mapping[str, str]:
-        """The whole release must be there; its content is part of what the run is about."""
+    def prepare(self) -> Mapping[str, str]:
+        """Check that the release of the whole table exists; return the digest of its content."""
         fs, path = filesystem(Location(self.full, self.storage_options), "full")
         try:
             return {"full": hashlib.sha256(fs.cat_file(path)).hexdigest()}
@@ -213,34 +187,31 @@ class Precomputed:
             raise InputError(f"full: cannot read {public_url(self.full)}: {reason(error)}") from error
 
     def present(self, records: Ints) -> dict[int, str]:
-        """The records whose release is there, with what tells one version of the file from another."""
+        """Return the records whose release exists, each with a text that changes with the content of the file."""
         folder, _, name = self.without.rpartition("/")
         fs, path = filesystem(Location(folder or ".", self.storage_options), "without")
         try:
             fs.invalidate_cache()
             if RECORD not in folder:
                 entries = {str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]: entry for entry in fs.ls(path, detail=True)}
-                return {int(one): _version(entries[file]) for one in records if (file := _at(name, one)) in entries}
-            places = {int(one): str(fs._strip_protocol(self.url(int(one)))) for one in records}
-            return {one: _version(fs.info(place)) for one, place in places.items() if fs.exists(place)}
+                names = {int(record): name.replace(RECORD, str(int(record))) for record in records}
+                return {record: _file_version(entries[file]) for record, file in names.items() if file in entries}
+            paths = {int(record): str(fs._strip_protocol(self.url(int(record)))) for record in records}
+            return {record: _file_version(fs.info(path)) for record, path in paths.items() if fs.exists(path)}
         except FileNotFoundError:
             return {}
         except Exception as error:
             raise InputError(f"without: cannot list {public_url(folder)}: {reason(error)}") from error
 
 
-def _at(name: str, record: Any) -> str:
-    return name.replace(RECORD, str(int(record)))
+def _file_version(entry: Mapping[str, Any]) -> str:
+    """Identify a file's content by what its listing says, without reading it."""
+    keys = ("ETag", "etag", "md5Hash", "content_md5", "size", "mtime", "LastModified", "last_modified", "updated")
+    return " ".join(f"{key}={entry[key]}" for key in keys if entry.get(key) is not None)
 
 
-def _version(entry: Mapping[str, Any]) -> str:
-    """What a listing says of a file's content, without reading it."""
-    marks = ("ETag", "etag", "md5Hash", "content_md5", "size", "mtime", "LastModified", "last_modified", "updated")
-    return " ".join(f"{mark}={entry[mark]}" for mark in marks if entry.get(mark) is not None)
-
-
-def written(frame: pd.DataFrame, kind: str) -> bytes:
-    """A table as CSV or Parquet, with its own labels."""
+def encode_table(frame: pd.DataFrame, kind: str) -> bytes:
+    """Write a table as CSV or Parquet, with its labels and without its index."""
     buffer = io.BytesIO()
     if kind == "parquet":
         frame.to_parquet(buffer, index=False)
@@ -249,7 +220,7 @@ def written(frame: pd.DataFrame, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def read_table(content: bytes, name: str, who: str) -> pd.DataFrame:
+def decode_table(content: bytes, name: str, subject: str) -> pd.DataFrame:
     """Read CSV (all text) or Parquet by the file's name."""
     import pandas as pd
     import pyarrow.parquet as pq
@@ -262,10 +233,10 @@ def read_table(content: bytes, name: str, who: str) -> pd.DataFrame:
             text = gzip.decompress(content) if name.endswith(".gz") else content
             frame = pd.read_csv(io.BytesIO(text), dtype=str, keep_default_na=False)
     except pd.errors.EmptyDataError as error:
-        raise ExternalSanitizerError(f"{who} an empty file") from error
+        raise ExternalSanitizerError(f"{subject} an empty file") from error
     except Exception as error:
         kind = "Parquet" if name.endswith(".parquet") else "CSV"
-        raise ExternalSanitizerError(f"{who} a file that is not {kind}: {type(error).__name__}") from error
+        raise ExternalSanitizerError(f"{subject} a file that is not {kind}: {type(error).__name__}") from error
     if frame.columns.duplicated().any():
-        raise ExternalSanitizerError(f"{who} a table with two columns of the same name")
+        raise ExternalSanitizerError(f"{subject} a table with two columns of the same name")
     return frame

@@ -1,4 +1,4 @@
-"""What can be known of a black box before any record is removed."""
+"""Probes a third-party sanitizer before any record is removed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ Streams = Callable[[str], np.random.Generator]
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """How a black box behaves on the whole table: whether it repeats itself, minds the order of rows, and how long it takes.
+    """How a sanitizer behaves on the whole table: deterministic, order-dependent, seconds a call; None is unknown.
 
-    What nobody could ask is not known. The tallies are of the release: rows that it holds, rows suppressed or left out,
-    numbers read as the nearest level.
+    The counts are of the release: its rows, rows suppressed or left out, numbers read as the nearest level.
     """
 
     deterministic: bool | None
@@ -35,48 +34,52 @@ class ProbeResult:
     nearest: int
 
     def document(self) -> dict[str, Any]:
-        """As the manifest keeps it."""
+        """Return the JSON object of the manifest."""
         return asdict(self)
 
-    def words(self) -> str:
-        """In words."""
-        mind = "minds the order of rows" if self.order_matters else "does not mind the order of rows"
-        if self.deterministic is None:
-            mind = "so nobody knows whether it draws at random"
-        mood = {True: "deterministic", False: "not deterministic", None: "only read, not asked"}[self.deterministic]
-        gone = f"; {self.suppressed:,} rows suppressed, {self.absent:,} left out" if self.suppressed or self.absent else ""
-        guess = f"; {self.nearest:,} numbers read as the nearest value of the data" if self.nearest else ""
-        return f"{mood}, {mind}, {self.seconds:.2g} s a call{gone}{guess}"
+    def description(self) -> str:
+        """Describe the behaviour in one line, as progress shows it."""
+        order = "order-dependent" if self.order_matters else "order-independent"
+        behaviour = {
+            True: f"deterministic, {order}",
+            False: f"not deterministic, {order}",
+            None: "read from files, not known to be deterministic",
+        }[self.deterministic]
+        missing = f"; {self.suppressed:,} rows suppressed, {self.absent:,} left out" if self.suppressed or self.absent else ""
+        nearest = f"; {self.nearest:,} numbers read as the nearest value of the data" if self.nearest else ""
+        return f"{behaviour}, {self.seconds:.2g} s a call{missing}{nearest}"
 
 
-def examine(oracle: ExternalSanitizer, table: Table, streams: Streams) -> ProbeResult:
-    """Ask twice for the whole table, the second time in another order if that would save work; more often if they differ."""
+def probe(sanitizer: ExternalSanitizer, table: Table, streams: Streams) -> ProbeResult:
+    """Sanitise the whole table twice, the second time in another order where that can save work; again if they differ."""
     try:
-        was_known = oracle.is_cached(table, streams("full"))
-        began = time.perf_counter()
-        first = oracle.ask(table, streams("full"))
-        seconds = time.perf_counter() - began
-        deterministic, order_matters = None, oracle.order_matters
-        if oracle.is_asked:
-            shuffles = oracle.order_matters is None and oracle.has_equal_rows
+        was_cached = sanitizer.is_cached(table, streams("full"))
+        start = time.perf_counter()
+        first = sanitizer.call(table, streams("full"))
+        seconds = time.perf_counter() - start
+        deterministic, order_matters = None, sanitizer.order_matters
+        if sanitizer.is_callable:
+            shuffles = sanitizer.order_matters is None and sanitizer.has_equal_rows
             other = table.reordered(streams("order").permutation(table.distinct)) if shuffles else table
-            began = time.perf_counter()
-            again = oracle.ask(other, streams("examine"), anew=True)
-            seconds = time.perf_counter() - began
+            start = time.perf_counter()
+            again = sanitizer.call(other, streams("examine"), use_cache=False)
+            seconds = time.perf_counter() - start
             deterministic, order_matters = first.fingerprint() == again.fingerprint(), bool(order_matters)
-            if not deterministic and was_known:
-                _refuse_stale(oracle, table, streams, first.fingerprint())
+            if not deterministic and was_cached:
+                _refuse_stale_cache(sanitizer, table, streams, first.fingerprint())
             if not deterministic and shuffles:
                 order_matters = True
-                deterministic = first.fingerprint() == oracle.ask(table, streams("examine"), anew=True).fingerprint()
+                deterministic = first.fingerprint() == sanitizer.call(table, streams("examine"), use_cache=False).fingerprint()
     except ExternalSanitizerError as error:
         raise RunError(f"{error}, on the whole table") from error
     absent = max(0, table.rows - first.rows - first.suppressed)
     return ProbeResult(deterministic, order_matters, seconds, first.rows, first.suppressed, absent, first.nearest)
 
 
-def _refuse_stale(oracle: ExternalSanitizer, table: Table, streams: Streams, known: bytes) -> None:
-    """Tell a cache that other code filled from an oracle that draws at random: the latter does not repeat itself."""
-    fresh, once_more = (oracle.ask(table, streams(purpose), anew=True).fingerprint() for purpose in ("full", "examine"))
-    if fresh == once_more != known:
-        raise InputError(f"{oracle.where}: the cache holds releases of other code than runs now; --fresh empties it")
+def _refuse_stale_cache(sanitizer: ExternalSanitizer, table: Table, streams: Streams, cached: bytes) -> None:
+    """Raise InputError if the cache was filled by other code: the sanitizer repeats itself, but not the cached release."""
+    fresh, repeated = (
+        sanitizer.call(table, streams(purpose), use_cache=False).fingerprint() for purpose in ("full", "examine")
+    )
+    if fresh == repeated != cached:
+        raise InputError(f"{sanitizer.where}: the cache holds releases of other code than runs now; --fresh empties it")

@@ -1,4 +1,4 @@
-"""The worker's end of a keeper: starts it, sends it calls, and starts another when it is gone."""
+"""The worker's end of a sanitizer process: starts it, sends it calls, and replaces it when it has ended."""
 
 from __future__ import annotations
 
@@ -9,95 +9,101 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dit_dask.errors import InputError
-from dit_dask.sanitizers.external import process_main as keeper
+from dit_dask.sanitizers.external import process_main
+from dit_dask.sanitizers.external.process_main import Reply, Request, Setup, SetupReply
 from dit_dask.storage.filesystem import environment
 
 IMPORT_SECONDS = 120
 GRACE_SECONDS = 20
-# a tool needs to find its own parts; everything else, the secrets of the run among it, stays here
-PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "JAVA_HOME", "R_HOME", "LD_LIBRARY_PATH")
+# programs need these to find their own files; all other variables may hold secrets of the run
+PASSED_VARIABLES = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "JAVA_HOME", "R_HOME", "LD_LIBRARY_PATH")
 
 
-class GoneError(Exception):
-    """The keeper ended or fell silent."""
+class ProcessGoneError(Exception):
+    """The sanitizer process ended, or did not reply in time."""
 
 
 class SanitizerProcess:
-    """One child process that runs a sanitizer's calls; `target` is what it imports, None for commands."""
+    """One child process that runs a sanitizer's calls; `target` is what it imports, None for commands.
 
-    def __init__(self, target: str | None, search: list[str]) -> None:
-        self._setup = {"target": target, "path": [*search, *sys.path]}
+    The handle belongs to the process that made it: a pickle holds only the arguments, and its copy starts a child of its own.
+    """
+
+    def __init__(self, target: str | None = None, search: Sequence[str] = ()) -> None:
+        self._target, self._search = target, tuple(search)
         self._process: subprocess.Popen[bytes] | None = None
-        self._rest = b""
+        self._buffer = b""
         self.root = ""
         self.seed_name: str | None = None
         self.code = ""
 
-    def call(self, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-        """Run one call; a keeper that is gone is a failed call, and the next one gets a new keeper."""
+    def __reduce__(self) -> tuple[type[SanitizerProcess], tuple[str | None, tuple[str, ...]]]:
+        return SanitizerProcess, (self._target, self._search)
+
+    def call(self, request: Request) -> Reply:
+        """Run one call; a process that is gone makes it a failed call, and the next call starts a new process."""
         try:
-            return self._exchange(request, timeout + GRACE_SECONDS)
-        except GoneError:
+            return Reply(**self._exchange(request, request.timeout + GRACE_SECONDS))
+        except ProcessGoneError:
             self.close()
-            return {"status": "gone", "error": "its process was killed", "stderr": ""}
+            return Reply("gone", "its process was killed")
 
     def open(self) -> None:
-        """Start the process if it does not run, or say why the target cannot be imported."""
+        """Start the process if it does not run; raise InputError if the target cannot be imported."""
         if self._process is not None and self._process.poll() is None:
             return
         self.close()
         self._process = subprocess.Popen(  # noqa: S603 - our own file  # nosec B603
-            [sys.executable, "-s", "-P", keeper.__file__],
+            [sys.executable, "-s", "-P", process_main.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=passed_on({"PYTHONHASHSEED": "0"}),  # or sets would have another order on every worker
-            start_new_session=True,  # Ctrl-C is for the client; a keeper ends when its worker does
+            env=child_environment({"PYTHONHASHSEED": "0"}),  # or sets would have another order on every worker
+            start_new_session=True,  # Ctrl-C is for the client; this process ends when its worker does
         )
         try:
-            answer = self._exchange(self._setup, IMPORT_SECONDS)
-        except GoneError as error:
+            reply = SetupReply(**self._exchange(Setup(self._target, [*self._search, *sys.path]), IMPORT_SECONDS))
+        except ProcessGoneError as error:
             self.close()
-            raise InputError(
-                f"cannot import {self._setup['target']!r}: its process ended, or took over {IMPORT_SECONDS} s"
-            ) from error
-        self.root = answer["root"]
-        if not answer["ok"]:
+            raise InputError(f"cannot import {self._target!r}: its process ended, or took over {IMPORT_SECONDS} s") from error
+        self.root = reply.root
+        if reply.error is not None:
             self.close()
-            raise InputError(f"cannot import {self._setup['target']!r}: {answer['error']}")
-        self.seed_name, self.code = answer.get("seed"), answer.get("code", "")
+            raise InputError(f"cannot import {self._target!r}: {reply.error}")
+        self.seed_name, self.code = reply.seed_name, reply.code
 
-    def _exchange(self, request: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """Send a line, wait for a line."""
+    def _exchange(self, request: Setup | Request, seconds: float) -> dict[str, Any]:
+        """Send a line of JSON and wait for the line that answers it."""
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
-            raise GoneError
+            raise ProcessGoneError
         try:
-            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.write(json.dumps(asdict(request)).encode() + b"\n")
             process.stdin.flush()
         except OSError as error:
-            raise GoneError from error
+            raise ProcessGoneError from error
         deadline = time.monotonic() + seconds
-        while b"\n" not in self._rest:
+        while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
-            ready, _, _ = select.select([process.stdout], [], [], min(max(0.0, left), keeper.NAPS))
+            ready, _, _ = select.select([process.stdout], [], [], min(max(0.0, left), process_main.MAX_WAIT_SECONDS))
             more = os.read(process.stdout.fileno(), 1 << 16) if ready else b""
             if not more and (ready or left <= 0):
-                raise GoneError
-            self._rest += more
-        line, _, self._rest = self._rest.partition(b"\n")
+                raise ProcessGoneError
+            self._buffer += more
+        line, _, self._buffer = self._buffer.partition(b"\n")
         reply: dict[str, Any] = json.loads(line)
         return reply
 
     def close(self) -> None:
         """End the process and remove its folder, if it did not do so itself."""
-        process, self._process, self._rest = self._process, None, b""
+        process, self._process, self._buffer = self._process, None, b""
         if process is not None:
             for pipe in (process.stdin, process.stdout):
                 with suppress(OSError):
@@ -108,7 +114,7 @@ class SanitizerProcess:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        if self.root and Path(self.root).name.startswith(keeper.PREFIX):
+        if self.root and Path(self.root).name.startswith(process_main.PREFIX):
             shutil.rmtree(self.root, ignore_errors=True)
         self.root = ""
 
@@ -117,7 +123,7 @@ class SanitizerProcess:
             self.close()
 
 
-def passed_on(more: Mapping[str, str]) -> dict[str, str]:
-    """The environment of someone else's code: what tools need, and what the config gives it."""
-    found = {name: environment(name) for name in PASSED_ON}
-    return {name: value for name, value in found.items() if value is not None} | dict(more)
+def child_environment(more: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of third-party code: what programs need, and what the config gives it."""
+    inherited = {name: environment(name) for name in PASSED_VARIABLES}
+    return {name: value for name, value in inherited.items() if value is not None} | dict(more)

@@ -1,7 +1,7 @@
-"""Runs someone else's sanitizer at arm's length: a program that a worker starts and talks to in lines of JSON.
+"""Runs a third-party sanitizer in a process of its own: a program that a worker starts and sends lines of JSON.
 
-It stands alone (nothing of dit_dask is imported), so that it is small when it forks. When its worker is gone, for whatever
-reason, its input ends: it kills what it started, removes its folder and goes.
+It imports nothing of dit_dask, so that it is small when it forks. When the worker ends, for whatever reason, the standard
+input of this process ends: it kills what it started, removes its folder and exits.
 """
 
 from __future__ import annotations
@@ -24,93 +24,168 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-PREFIX = "dit-oracle-"
-TAIL = 4000  # characters of stderr that are kept
-LARGEST_FILE = 16 * 2**30
-SEEDS = ("seed", "random_state")
-LOCK = ".keeper"
-YOUNG = 3600  # seconds for which a folder without a lock may still be about to get one
-NAPS = 600  # seconds after which a wait is begun anew
+PREFIX = "dit-sanitizer-"
+STDERR_TAIL = 4000  # bytes of stderr that are kept
+MAX_FILE_SIZE = 16 * 2**30
+SEED_NAMES = ("seed", "random_state")
+LOCK = ".lock"
+LOCK_GRACE_SECONDS = 3600  # a younger folder without a lock may be about to get one
+MAX_WAIT_SECONDS = 600  # select takes no arbitrarily long timeout
 METHODS = ("__call__", "sanitize", "anonymize", "fit_transform")
 
 
-class OrphanedError(Exception):
-    """The worker that this keeper works for is gone."""
+@dataclass(frozen=True)
+class Setup:
+    """The first line from the worker: what to import (None for commands) and where to look for it."""
+
+    target: str | None
+    path: list[str]
+
+
+@dataclass(frozen=True)
+class SetupReply:
+    """The folder for calls, why the target cannot be imported, its seed parameter and the digest of its code."""
+
+    root: str
+    error: str | None = None
+    seed_name: str | None = None
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """A call of the imported target: a pickled DataFrame in, Parquet out."""
+
+    input: str
+    output: str
+    params: Mapping[str, Any]
+    columns: Sequence[str]
+    seed_name: str | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class CommandCall:
+    """A program to start, with its whole environment."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call, in a folder of its own: of the imported function or of a command."""
+
+    folder: str
+    timeout: float
+    function: FunctionCall | None = None
+    command: CommandCall | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """How a call ended: ok, timeout, signal, raised, exit, not-started or gone; with the last bytes of its stderr."""
+
+    status: str
+    error: str = ""
+    stderr: str = ""
+
+
+@dataclass(frozen=True)
+class ForkNotes:
+    """What a fork reports of itself: the name of the exception it raised, and the modules it imported."""
+
+    raised: str | None = None
+    imported: Sequence[str] = ()
+
+
+def notes_path(folder: str) -> str:
+    """Return the file beside a call's folder where a fork writes its notes: a command does not know the name."""
+    return f"{folder}.notes"
+
+
+class WorkerGoneError(Exception):
+    """The worker that this process serves has ended."""
 
 
 class Lines:
-    """Requests in and replies out; a request that never ends means that nobody is there any more."""
+    """Reads requests from standard input and writes replies to standard output, one JSON document a line."""
 
     def __init__(self) -> None:
         self._source = os.dup(0)
         self._sink = os.dup(1)
-        nothing = os.open(os.devnull, os.O_RDWR)
+        devnull = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1):  # what a sanitizer prints must not look like a reply
-            os.dup2(nothing, standard)
-        self._rest = b""
+            os.dup2(devnull, standard)
+        self._buffer = b""
 
     @property
     def source(self) -> int:
-        """The descriptor that ends with the worker."""
+        """The descriptor that reaches its end when the worker does."""
         return self._source
 
     def receive(self) -> Any:
         """Wait for the next request."""
-        while b"\n" not in self._rest:
+        while b"\n" not in self._buffer:
             more = os.read(self._source, 1 << 16)
             if not more:
-                raise OrphanedError
-            self._rest += more
-        line, _, self._rest = self._rest.partition(b"\n")
+                raise WorkerGoneError
+            self._buffer += more
+        line, _, self._buffer = self._buffer.partition(b"\n")
         return json.loads(line)
 
-    def send(self, reply: Any) -> None:
-        """Answer."""
-        content = json.dumps(reply).encode() + b"\n"
+    def send(self, reply: SetupReply | Reply) -> None:
+        """Write a reply, whole."""
+        content = json.dumps(asdict(reply)).encode() + b"\n"
         while content:
             content = content[os.write(self._sink, content) :]
 
 
 def main() -> None:
-    """Serve one worker until it goes."""
+    """Serve one worker until it ends."""
     lines = Lines()
     root = tempfile.mkdtemp(prefix=PREFIX)
     lock = os.open(os.path.join(root, LOCK), os.O_CREAT | os.O_RDWR, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)  # held until this process ends, however it does
-    wakes, wake = os.pipe()
-    os.set_blocking(wake, False)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # held until this process ends, even if it is killed
+    child_ended, wakeup = os.pipe()
+    os.set_blocking(wakeup, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
     try:
-        _sweep(os.path.dirname(root))
-        setup = lines.receive()
-        target = None
-        if setup["target"]:
-            target, answer = _imported(setup["target"], setup["path"])
-        else:
-            answer = {"ok": True}
-        lines.send(answer | {"root": root})
+        _remove_abandoned_folders(os.path.dirname(root))
+        setup = Setup(**lines.receive())
+        target, reply = _import_target(setup, root)
+        lines.send(reply)
         while True:
-            request = lines.receive()
-            lines.send(_served(request, target, lines.source, wakes))
-    except (OrphanedError, BrokenPipeError):
+            lines.send(_run_call(_parse_request(lines.receive()), target, lines.source, child_ended))
+    except (WorkerGoneError, BrokenPipeError):
         pass
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _sweep(parent: str) -> None:
-    """Remove the folders of keepers that were killed before they could do it themselves: nobody holds their locks."""
+def _parse_request(document: dict[str, Any]) -> Request:
+    function, command = document.pop("function"), document.pop("command")
+    return Request(
+        **document,
+        function=None if function is None else FunctionCall(**function),
+        command=None if command is None else CommandCall(**command),
+    )
+
+
+def _remove_abandoned_folders(parent: str) -> None:
+    """Remove the folders of sanitizer processes that were killed: no process holds their locks."""
     for name in os.listdir(parent):
         folder = os.path.join(parent, name)
         if not name.startswith(PREFIX):
             continue
         with contextlib.suppress(OSError):
             if not os.path.exists(os.path.join(folder, LOCK)):
-                if time.time() - os.stat(folder).st_mtime > YOUNG:
+                if time.time() - os.stat(folder).st_mtime > LOCK_GRACE_SECONDS:
                     shutil.rmtree(folder, ignore_errors=True)
                 continue
             lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_NOFOLLOW)
@@ -121,120 +196,125 @@ def _sweep(parent: str) -> None:
                 os.close(lock)
 
 
-def _imported(path: str, search: list[str]) -> tuple[Any, dict[str, Any]]:
+def _import_target(setup: Setup, root: str) -> tuple[Any, SetupReply]:
     """Import module:name once; every call runs in a fork of this process."""
-    sys.path[:] = search
-    module, _, name = path.partition(":")
+    if setup.target is None:
+        return None, SetupReply(root)
+    sys.path[:] = setup.path
+    module, _, name = setup.target.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
-        if not callable(found):
-            raise TypeError(f"it is a {type(found).__name__}, not a function or a class")
-        taken = _parameters(found)
+            target = getattr(target, part)
+        if not callable(target):
+            raise TypeError(f"it is a {type(target).__name__}, not a function or a class")
+        parameters = _parameter_names(target)
         source = inspect.getsourcefile(sys.modules[module])
         with open(source or os.devnull, "rb") as file:
             code = hashlib.sha256(file.read()).hexdigest()
     except BaseException as error:
         lines = str(error).strip().splitlines() or [""]
-        return None, {"ok": False, "error": f"{type(error).__name__}: {lines[0][:200]}"}
+        return None, SetupReply(root, error=f"{type(error).__name__}: {lines[0][:200]}")
     for used in ("pandas", "pyarrow.parquet"):  # once, before the forks
         importlib.import_module(used)
-    return found, {"ok": True, "code": code, "seed": next((name for name in SEEDS if name in taken), None)}
+    return target, SetupReply(root, None, next((name for name in SEED_NAMES if name in parameters), None), code)
 
 
-def _parameters(function: Any) -> set[str]:
-    """The names of a function's parameters; those of compiled code may be unknown."""
+def _parameter_names(function: Any) -> set[str]:
+    """Return the names of a function's parameters; none where compiled code does not tell them."""
     try:
         return set(inspect.signature(function).parameters)
     except ValueError:
         return set()
 
 
-def _served(request: dict[str, Any], target: Any, source: int, wakes: int) -> dict[str, Any]:
-    """Run one call to its end, its time limit or the end of the worker."""
-    began = time.monotonic()
+def _run_call(request: Request, target: Any, source: int, child_ended: int) -> Reply:
+    """Run one call until it ends, exceeds its time limit, or the worker ends."""
+    deadline = time.monotonic() + request.timeout
     errors, child_errors = os.pipe()
-    started: subprocess.Popen[bytes] | None = None  # kept until the end: it would reap the child when it is forgotten
-    if request["argv"] is None:
-        process = _forked(lambda: _sanitised(target, request), request, child_errors)
+    command: subprocess.Popen[bytes] | None = None  # kept until the end: it would reap the child when collected
+    if request.command is None:
+        process = _fork_function(target, request, child_errors)
     else:
         try:
-            started = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell  # nosec B603
-                request["argv"],
-                cwd=request["folder"],
-                env=request["env"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=child_errors,
-                start_new_session=True,
-                preexec_fn=_limited,
-            )
-            process = started.pid
+            command = _start_command(request.command, request.folder, child_errors)
+            process = command.pid
         except OSError as error:
             os.close(child_errors)
             os.close(errors)
-            return {"status": "missing", "error": f"cannot start {request['argv'][0]!r}: {error.strerror}"}
+            return Reply("not-started", f"cannot start {request.command.argv[0]!r}: {error.strerror}")
     os.close(child_errors)
     try:
-        status, tail = _awaited(process, errors, began + request["timeout"], source, wakes)
+        status, tail = _wait_for_child(process, errors, deadline, source, child_ended)
     finally:
         os.close(errors)
-        if started is not None:
-            started.returncode = 0  # it was waited for here
+        if command is not None:
+            command.returncode = 0  # it was waited for here
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process, signal.SIGKILL)  # and whatever it left running
-    notes = {} if request["argv"] is not None else _noted(request["notes"])
-    for name in notes.get("imported", ()):  # so that the next fork has it already
+            os.killpg(process, signal.SIGKILL)  # what it left running
+    notes = ForkNotes() if request.function is None else _read_notes(notes_path(request.folder))
+    for name in notes.imported:  # so that the next fork has it already
         with contextlib.suppress(BaseException):
             importlib.import_module(name)
-    return _reply(status, notes) | {"stderr": tail.decode(errors="replace"), "seconds": time.monotonic() - began}
+    return _make_reply(status, notes, tail.decode(errors="replace"))
 
 
-def _noted(path: str) -> dict[str, Any]:
-    """What a fork wrote down about itself."""
-    with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
-        notes = json.load(file)
-        return notes if isinstance(notes, dict) else {}
-    return {}
+def _start_command(call: CommandCall, folder: str, errors: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - the user's own command, without a shell  # nosec B603
+        call.argv,
+        cwd=folder,
+        env=call.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        start_new_session=True,
+        preexec_fn=_limit_child,
+    )
 
 
-def _reply(status: int | None, notes: dict[str, Any]) -> dict[str, Any]:
+def _read_notes(path: str) -> ForkNotes:
+    """Read what a fork wrote; a fork that was killed wrote nothing, or half of it."""
+    with contextlib.suppress(OSError, ValueError, TypeError), open(path, encoding="utf-8") as file:
+        return ForkNotes(**json.load(file))
+    return ForkNotes()
+
+
+def _make_reply(status: int | None, notes: ForkNotes, stderr: str) -> Reply:
     if status is None:
-        return {"status": "timeout"}
+        return Reply("timeout", "", stderr)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
-        return {"status": "signal", "error": signal.Signals(-code).name}
-    if code and "raised" in notes:
-        return {"status": "raised", "error": str(notes["raised"])[:300]}
-    return {"status": "exit" if code else "ok", "error": str(code)}
+        return Reply("signal", signal.Signals(-code).name, stderr)
+    if code and notes.raised is not None:
+        return Reply("raised", notes.raised[:300], stderr)
+    return Reply("exit" if code else "ok", str(code), stderr)
 
 
-def _awaited(process: int, errors: int, deadline: float, source: int, wakes: int) -> tuple[int | None, bytes]:
-    """Return the child's status (None: it had to be killed) and the end of what it wrote to stderr."""
+def _wait_for_child(process: int, errors: int, deadline: float, source: int, child_ended: int) -> tuple[int | None, bytes]:
+    """Return the child's status (None: it exceeded its time and was killed) and the end of what it wrote to stderr."""
     tail = b""
-    watched = [source, wakes, errors]
+    watched = [source, child_ended, errors]
     while True:
         ended, status = os.waitpid(process, os.WNOHANG)
         left = deadline - time.monotonic()
         if ended or left <= 0:
             if not ended:
-                _end(process)
-            return (status if ended else None), (tail + _drained(errors))[-TAIL:]
-        ready, _, _ = select.select(watched, [], [], min(left, NAPS))
+                _kill_child(process)
+            return (status if ended else None), (tail + _read_available(errors))[-STDERR_TAIL:]
+        ready, _, _ = select.select(watched, [], [], min(left, MAX_WAIT_SECONDS))
         if errors in ready:
             more = os.read(errors, 1 << 16)
-            tail = (tail + more)[-TAIL:]
+            tail = (tail + more)[-STDERR_TAIL:]
             if not more:
                 watched.remove(errors)
-        if wakes in ready:
-            os.read(wakes, 1 << 16)
+        if child_ended in ready:
+            os.read(child_ended, 1 << 16)
         if source in ready:
-            _end(process)
-            raise OrphanedError
+            _kill_child(process)
+            raise WorkerGoneError
 
 
-def _end(process: int) -> None:
+def _kill_child(process: int) -> None:
     """Kill a child with all that it started, also before it has a session of its own."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)
@@ -243,74 +323,77 @@ def _end(process: int) -> None:
     os.waitpid(process, 0)
 
 
-def _drained(errors: int) -> bytes:
-    """What is left in the pipe, without waiting for processes that still hold it."""
+def _read_available(errors: int) -> bytes:
+    """Read what the pipe holds now; processes that the child left may keep it open."""
     os.set_blocking(errors, False)
     with contextlib.suppress(BlockingIOError):
-        return os.read(errors, TAIL)
+        return os.read(errors, STDERR_TAIL)
     return b""
 
 
-def _limited() -> None:
+def _limit_child() -> None:
+    """Forbid core dumps, limit the size of files and give signals back their defaults."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump holds the table
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    limit = LARGEST_FILE if most == resource.RLIM_INFINITY else min(most, LARGEST_FILE)
+    limit = MAX_FILE_SIZE if most == resource.RLIM_INFINITY else min(most, MAX_FILE_SIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
-def _forked(work: Callable[[], None], request: dict[str, Any], errors: int) -> int:
-    """Run work in a child with its own session, folder and stderr; return its process number."""
+def _fork_function(target: Any, request: Request, errors: int) -> int:
+    """Call the target in a child with its own session, folder and stderr; return its process id."""
     process = os.fork()
     if process:
         return process
-    code, before, notes = 1, set(sys.modules), dict[str, Any]()
+    code, before, raised = 1, set(sys.modules), None
     try:
         os.setsid()
-        os.chdir(request["folder"])
+        os.chdir(request.folder)
         os.dup2(errors, 2)
-        _limited()
-        work()
+        _limit_child()
+        _call_target(target, request.function)
         code = 0
     except BaseException as error:
         kind = type(error)
-        # what our own adapters say names no value; the words of others may
-        notes["raised"] = str(error) if kind.__module__ == "dit_dask.errors" else re.sub(r"\W", "", kind.__name__)
+        # messages of our own adapters name no value; those of third-party code may
+        raised = str(error) if kind.__module__ == "dit_dask.errors" else re.sub(r"\W", "", kind.__name__)
         traceback.print_exc()
     finally:
-        with contextlib.suppress(BaseException), open(request["notes"], "w", encoding="utf-8") as file:
-            json.dump(notes | {"imported": [name for name in sys.modules if name not in before]}, file)
+        with contextlib.suppress(BaseException), open(notes_path(request.folder), "w", encoding="utf-8") as file:
+            json.dump(asdict(ForkNotes(raised, [name for name in sys.modules if name not in before])), file)
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.flush()
         os._exit(code)
 
 
-def _sanitised(target: Any, request: dict[str, Any]) -> None:
-    """Call the function, or build the class and call it, and write what it returns."""
+def _call_target(target: Any, call: FunctionCall | None) -> None:
+    """Call the function, or build the class and call its method, and write what it returns."""
     import pandas as pd
 
-    random.seed(request["seed"])  # forks share the state of their parent: what draws at random must show it
-    sys.modules["numpy"].random.seed(request["seed"])
-    frame = pd.read_pickle(request["input"])  # noqa: S301 - written by our own worker  # nosec B301
-    given = dict(request["params"])
-    if request["seed_name"]:
-        given[request["seed_name"]] = request["seed"]
+    if call is None:
+        raise TypeError("a request names either a function or a command")
+    random.seed(call.seed)  # forks share the state of their parent: draws from it would look deterministic
+    sys.modules["numpy"].random.seed(call.seed)
+    frame = pd.read_pickle(call.input)  # noqa: S301 - written by our own worker  # nosec B301
+    arguments = dict(call.params)
+    if call.seed_name:
+        arguments[call.seed_name] = call.seed
     if inspect.isclass(target):
-        made = target(**given)
-        method = next((name for name in METHODS if hasattr(made, name)), None)
+        instance = target(**arguments)
+        method = next((name for name in METHODS if hasattr(instance, name)), None)
         if method is None:
             raise TypeError(f"the class has none of the methods {', '.join(METHODS)}")
-        result = getattr(made, method)(frame)
+        result = getattr(instance, method)(frame)
     else:
-        result = target(frame, **given)
+        result = target(frame, **arguments)
     if not isinstance(result, pd.DataFrame):
         raise TypeError(f"expected a DataFrame; got {type(result).__name__}")
-    _publish(result, request["columns"], request["output"])
+    _write_columns(result, call.columns, call.output)
 
 
-def _publish(frame: Any, columns: list[str], path: str) -> None:
-    """Write the columns as plain numbers, times and text: the worker loads no objects of a stranger's."""
+def _write_columns(frame: Any, columns: Sequence[str], path: str) -> None:
+    """Write the columns as plain numbers, times and text: the worker unpickles nothing of third-party code."""
     import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -320,23 +403,22 @@ def _publish(frame: Any, columns: list[str], path: str) -> None:
         if names.count(name) > 1 and name in columns:
             raise ValueError(f"the column {name!r} is there {names.count(name)} times")
     arrays = {}
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         if name not in columns:
             continue
-        cells = frame.iloc[:, place]
+        cells = frame.iloc[:, position]
         kind = cells.dtype
-        is_plain = pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind)
-        if not is_plain:
-            missing = cells.isna().to_numpy(bool)
-            texts = [None if gone else _text(cell) for cell, gone in zip(cells, missing, strict=True)]
-            arrays[name] = pa.array(texts, pa.string())
-        else:
+        if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
             arrays[name] = pa.Array.from_pandas(cells)
+        else:
+            missing = cells.isna().to_numpy(bool)
+            texts = [None if is_missing else _format_cell(cell) for cell, is_missing in zip(cells, missing, strict=True)]
+            arrays[name] = pa.array(texts, pa.string())
     pq.write_table(pa.table(arrays), path)
 
 
-def _text(cell: Any) -> str:
-    """Write a cell as text; several values are a set, whatever holds them."""
+def _format_cell(cell: Any) -> str:
+    """Write a cell as text; a collection of any type is written as a sorted set."""
     if hasattr(cell, "tolist"):
         cell = cell.tolist()
     if isinstance(cell, list | tuple | set | frozenset):

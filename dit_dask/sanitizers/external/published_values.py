@@ -1,4 +1,4 @@
-"""What published values say: each one becomes the set of original values that it covers."""
+"""Parses published values: each one becomes the set of original values that it covers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dit_dask.errors import InputError
-from dit_dask.sanitizers.external.scale import LONGEST_NUMBER, MalformedError, Scale, Span, fraction
+from dit_dask.sanitizers.external.scale import LONGEST_NUMBER, MalformedError, Scale, Span, parse_fraction
 from dit_dask.values.arrays import Bools
 from dit_dask.values.hierarchy import ROOT, Hierarchy, flat
 from dit_dask.values.schema import Attribute
 
-REMEMBERED = 2**26  # bytes of readings that one reader keeps
-SHOWN = 60  # characters of an unreadable value
+CACHE_BYTES = 2**26  # of readings that one reader keeps
+MAX_QUOTED = 60  # characters of an unreadable value
 NULLS = frozenset({"", "NA", "<NA>", "NaN", "nan", "NaT", "None", "NULL", "null"})
 DASHES = str.maketrans("–−", "--")  # the en dash and the minus sign
 DATE_MASK = re.compile(r"[0-9*]{4}(?:-[0-9*]{2}){0,2}")
 NUMBER_MASK = re.compile(r"-?[0-9*]+")
 QUOTED = re.compile(r"""'([^'\\]*(?:\\.[^'\\]*)*)'|"([^"\\]*(?:\\.[^"\\]*)*)\"""", re.DOTALL)
 GAP = re.compile(r"\s*[,;~]?\s*")
-TWO_WAYS = "it can be cut into labels in more than one way"
+AMBIGUOUS = "it can be cut into labels in more than one way"
 BELOW, ABOVE = {"<=": True, "=<": True, "≤": True, "<": False}, {">=": True, "=>": True, "≥": True, ">": False}
 BRACES = {"frozenset({": "})", "{": "}"}
 BRACKETS = {"[": "]", "c(": ")", "(": ")"}  # lists of Python, vectors of R, tuples
@@ -41,68 +41,68 @@ class Reading:
 
 
 class Reader:
-    """Reads the published values of one attribute and is_cached them: they repeat over thousands of releases."""
+    """Reads the published values of one attribute and caches the readings: values repeat over thousands of releases."""
 
     def __init__(self, attribute: Attribute, mapping: Mapping[str, Sequence[str]] | None = None) -> None:
         self._name = attribute.name
-        self._domain = _domain(attribute)
+        self._domain = _build_domain(attribute)
         self._forms = FORMS["date" if attribute.unit else attribute.kind]
-        self._known: dict[str, Reading] = {}
-        self._room = max(256, REMEMBERED // len(attribute.levels))
-        self._mapped = {published: self._listed(published, originals) for published, originals in (mapping or {}).items()}
+        self._cache: dict[str, Reading] = {}
+        self._cache_size = max(256, CACHE_BYTES // len(attribute.levels))
+        self._mapped = {published: self._read_mapped(published, originals) for published, originals in (mapping or {}).items()}
 
     def __call__(self, value: object) -> Reading:
         """Read one cell: text, a number, a date, an interval, a null, or a collection of them."""
         if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-            return self._collection(list(value.flat) if isinstance(value, np.ndarray) else list(value))
-        text = value if type(value) is str else self._text(value)
+            return self._read_collection(list(value.flat) if isinstance(value, np.ndarray) else list(value))
+        text = value if type(value) is str else self._format(value)
         mapped = self._mapped.get(text) or self._mapped.get(text.strip())
         if mapped is not None:
             return mapped
-        reading = self._known.get(text)
+        reading = self._cache.get(text)
         if reading is None:
             reading = self._read(text)
-            if len(self._known) >= self._room:
-                self._known.clear()
-            self._known[text] = reading
+            if len(self._cache) >= self._cache_size:
+                self._cache.clear()
+            self._cache[text] = reading
         return reading
 
-    def _listed(self, published: str, originals: Sequence[str]) -> Reading:
-        """Read what a mapping says that a value stands for; no other line of the mapping is followed."""
+    def _read_mapped(self, published: str, originals: Sequence[str]) -> Reading:
+        """Read the originals of a mapped value; they are not looked up in the mapping again."""
         if not originals:
-            raise InputError(f"column {self._name!r}: the mapping lists no original value for {_shown(published)}")
-        return _union(self._read(original, f" that the mapping lists for {_shown(published)}") for original in originals)
+            raise InputError(f"column {self._name!r}: the mapping lists no original value for {_quote(published)}")
+        return _unite(self._read(original, f" that the mapping lists for {_quote(published)}") for original in originals)
 
-    def _collection(self, members: Sequence[object]) -> Reading:
+    def _read_collection(self, members: Sequence[object]) -> Reading:
         if not members or any(isinstance(member, list | tuple | set | frozenset | np.ndarray) for member in members):
             raise InputError(f"column {self._name!r}: a published collection must hold single values, at least one")
-        return _union(self(member) for member in members)
+        return _unite(self(member) for member in members)
 
-    def _text(self, value: object) -> str:
-        """Spell a value as it would be written to a file, null as nothing."""
+    def _format(self, value: object) -> str:
+        """Write a value as a file would hold it, null as the empty text."""
         import pandas as pd
 
         try:
             return "" if pd.isna(value) is True else str(value)  # type: ignore[call-overload]
-        except Exception as error:  # integers of thousands of digits, signalling NaNs, whatever an object may do
-            raise InputError(f"column {self._name!r}: cannot spell a published {type(value).__name__}") from error
+        except Exception as error:  # integers of thousands of digits, signalling NaNs, any error of a third-party object
+            raise InputError(f"column {self._name!r}: cannot convert to text a published {type(value).__name__}") from error
 
     def _read(self, text: str, where: str = "") -> Reading:
         """Try an exact label first, then each form."""
         names = self._domain.names
         if names is not None and text in names.exact:
             return self._domain.reading([names.exact[text]])
-        why = ""
+        cause = ""
         try:
             for form in self._forms:
                 reading = form.read(self._domain, text.strip())
                 if reading is not None:
                     return reading
         except MalformedError as error:
-            why = f" ({error})"
+            cause = f" ({error})"
         *most, last = (form.shown for form in self._forms)
         raise InputError(
-            f"column {self._name!r}: cannot read the published value {_shown(text)}{where}{why}; "
+            f"column {self._name!r}: cannot read the published value {_quote(text)}{where}{cause}; "
             f"expected {', '.join(most)} or {last}; a mapping file (key mapping) can say what other values cover"
         )
 
@@ -113,16 +113,16 @@ def parse_mapping(text: str, where: str) -> dict[str, dict[str, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=";")
     try:
         for row in filter(None, reader):
-            place = f"{where}, line {reader.line_num}"
+            line = f"{where}, line {reader.line_num}"
             if len(row) < 3 or not row[0]:
                 raise InputError(
-                    f"{place}: expected column;published value;original value[;original value…]; got {len(row)} cells"
+                    f"{line}: expected column;published value;original value[;original value…]; got {len(row)} cells"
                 )
             column, published, *originals = row
             if "" in originals:
-                raise InputError(f"{place}: the published value {_shown(published)} has an empty original value")
+                raise InputError(f"{line}: the published value {_quote(published)} has an empty original value")
             if published in mapping.setdefault(column, {}):
-                raise InputError(f"{place}: the published value {_shown(published)} of column {column!r} is listed twice")
+                raise InputError(f"{line}: the published value {_quote(published)} of column {column!r} is listed twice")
             mapping[column][published] = originals
     except csv.Error as error:
         raise InputError(f"{where}, line {reader.line_num}: {error}") from error
@@ -143,17 +143,17 @@ class _Names:
         if not root.strip(ROOT):
             del self.exact[root]  # the mark of suppression, or the nameless root of a flat hierarchy
         self.labels = [label.strip() for label in hierarchy.leaves]
-        self.alike = _unambiguous((name.strip().casefold(), codes) for name, codes in self.exact.items())
-        numbers = ((fraction(label), slice(code, code + 1)) for code, label in enumerate(hierarchy.leaves))
-        self.numbers = _unambiguous((number, codes) for number, codes in numbers if number is not None)
+        self.alike = _keep_unambiguous((name.strip().casefold(), codes) for name, codes in self.exact.items())
+        numbers = ((parse_fraction(label), slice(code, code + 1)) for code, label in enumerate(hierarchy.leaves))
+        self.numbers = _keep_unambiguous((number, codes) for number, codes in numbers if number is not None)
         self.inside = {mark: max(name.count(mark) for name in self.exact) for mark in ",;~"}
 
     def find(self, text: str) -> slice | None:
         """Find the label written exactly so, else the only one that differs in case, outer space or as number text."""
-        return self.exact.get(text) or self.alike.get(text.casefold()) or self.numbers.get(fraction(text))
+        return self.exact.get(text) or self.alike.get(text.casefold()) or self.numbers.get(parse_fraction(text))
 
     def split(self, body: str, mark: str) -> Bools | None:
-        """Return (labels,): whether covered, cut at a mark that labels may contain; cuts that disagree are no answer."""
+        """Return (labels,): whether covered, if cut at a mark that labels may hold; raise MalformedError if cuts differ."""
         pieces = body.split(mark)
         reached = {0: np.zeros(len(self.labels), bool)}
         disputed: set[int] = set()
@@ -165,17 +165,17 @@ class _Names:
                 if covers is not None and codes is not None:
                     longer = covers.copy() if self.inside[mark] else covers
                     longer[codes] = True
-                    known = reached.setdefault(stop, longer)
-                    if start in disputed or (known is not longer and not np.array_equal(known, longer)):
+                    earlier = reached.setdefault(stop, longer)
+                    if start in disputed or (earlier is not longer and not np.array_equal(earlier, longer)):
                         disputed.add(stop)
         if len(pieces) in disputed:
-            raise MalformedError(TWO_WAYS)
+            raise MalformedError(AMBIGUOUS)
         return reached.get(len(pieces))
 
 
 @dataclass(frozen=True, eq=False)
 class _Domain:
-    """What an attribute's values can be read as: places on a scale, names, or (labels that are all numbers) both."""
+    """What an attribute's values can be read as: points on a scale, names, or (labels that are all numbers) both."""
 
     size: int
     scale: Scale | None
@@ -190,11 +190,11 @@ class _Domain:
         return Reading(covers, suppressed, nearest)
 
 
-def _domain(attribute: Attribute) -> _Domain:
+def _build_domain(attribute: Attribute) -> _Domain:
     levels, size = attribute.levels, len(attribute.levels)
     if attribute.kind == "numeric":
         return _Domain(size, Scale(levels, np.arange(size), attribute.unit), None)
-    numbers = [fraction(str(level)) for level in levels]
+    numbers = [parse_fraction(str(level)) for level in levels]
     scale = None
     if None not in numbers:
         order = sorted(range(size), key=lambda code: numbers[code] or 0)
@@ -202,59 +202,59 @@ def _domain(attribute: Attribute) -> _Domain:
     return _Domain(size, scale, _Names(attribute.hierarchy or flat([str(level) for level in levels])))
 
 
-def _unambiguous(named: Iterable[tuple[Any, slice]]) -> dict[Any, slice]:
-    """Keep the names that stand for one thing only, and no empty one."""
-    found: dict[Any, set[tuple[int, int]]] = {}
+def _keep_unambiguous(named: Iterable[tuple[Any, slice]]) -> dict[Any, slice]:
+    """Keep the names that have one meaning, and no empty one."""
+    ranges: dict[Any, set[tuple[int, int]]] = {}
     for name, codes in named:
-        found.setdefault(name, set()).add((codes.start, codes.stop))
-    return {name: slice(*next(iter(all_codes))) for name, all_codes in found.items() if len(all_codes) == 1 and name != ""}
+        ranges.setdefault(name, set()).add((codes.start, codes.stop))
+    return {name: slice(*next(iter(all_codes))) for name, all_codes in ranges.items() if len(all_codes) == 1 and name != ""}
 
 
-def _union(readings: Iterable[Reading]) -> Reading:
+def _unite(readings: Iterable[Reading]) -> Reading:
     first, *others = readings
     covers = first.covers.copy()
     for other in others:
         covers |= other.covers
     covers.setflags(write=False)
-    everyone = [first, *others]
-    return Reading(covers, all(one.suppressed for one in everyone), any(one.nearest for one in everyone))
+    members = [first, *others]
+    return Reading(covers, all(member.suppressed for member in members), any(member.nearest for member in members))
 
 
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= SHOWN else text[: SHOWN - 1] + "…")
+def _quote(text: str) -> str:
+    return repr(text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + "…")
 
 
-def _unquoted(body: str) -> list[str] | None:
+def _split_quoted(body: str) -> list[str] | None:
     """Return the members of 'a', "b" as Python, NumPy and R print them."""
-    members, place = [], 0
-    while place < len(body):
-        match = QUOTED.match(body, place)
+    members, start = [], 0
+    while start < len(body):
+        match = QUOTED.match(body, start)
         if match is None:
             return None
         members.append(re.sub(r"\\(.)", r"\1", match[1] or match[2] or "", flags=re.DOTALL))
-        place = GAP.match(body, match.end()).end()  # type: ignore[union-attr]
+        start = GAP.match(body, match.end()).end()  # type: ignore[union-attr]
     return members
 
 
-def _unwrapped(text: str, wrappers: Mapping[str, str]) -> str | None:
+def _strip_brackets(text: str, wrappers: Mapping[str, str]) -> str | None:
     for opening, closing in wrappers.items():
         if text.startswith(opening) and text.endswith(closing) and len(text) >= len(opening) + len(closing):
             return text[len(opening) : -len(closing)].strip()
     return None
 
 
-def _suppression(domain: _Domain, text: str) -> Reading | None:
+def _read_suppression(domain: _Domain, text: str) -> Reading | None:
     """`*`, nothing, or null; all stars where labels are masked (for numbers they count digits)."""
     stars = text == ROOT or (domain.names is not None and not text.strip(ROOT))
     return domain.reading([slice(None)], suppressed=True) if stars or text in NULLS else None
 
 
-def _label(domain: _Domain, text: str) -> Reading | None:
+def _read_label(domain: _Domain, text: str) -> Reading | None:
     codes = domain.names.find(text) if domain.names else None
     return None if codes is None else domain.reading([codes])
 
 
-def _points(domain: _Domain, texts: Sequence[str]) -> Reading | None:
+def _read_points(domain: _Domain, texts: Sequence[str]) -> Reading | None:
     """Read numbers or dates, each as its level or else the nearest."""
     scale = domain.scale
     spans = [scale.span(text) for text in dict.fromkeys(texts)] if scale else []
@@ -265,15 +265,15 @@ def _points(domain: _Domain, texts: Sequence[str]) -> Reading | None:
     return domain.reading(exact + nearest, nearest=bool(nearest))
 
 
-def _point(domain: _Domain, text: str) -> Reading | None:
-    return _points(domain, [text.translate(DASHES)])
+def _read_point(domain: _Domain, text: str) -> Reading | None:
+    return _read_points(domain, [text.translate(DASHES)])
 
 
-def _interval(domain: _Domain, text: str) -> Reading | None:
-    return _half_line(domain, text) or _between(domain, text)
+def _read_interval(domain: _Domain, text: str) -> Reading | None:
+    return _read_half_line(domain, text) or _read_between(domain, text)
 
 
-def _half_line(domain: _Domain, text: str) -> Reading | None:
+def _read_half_line(domain: _Domain, text: str) -> Reading | None:
     """`<45`, `≥ 45`, and `45+`."""
     scale = domain.scale
     if scale is None:
@@ -288,7 +288,7 @@ def _half_line(domain: _Domain, text: str) -> Reading | None:
     return domain.reading([scale.between(span, (np.inf, np.inf), (ABOVE[sign], True))])
 
 
-def _between(domain: _Domain, text: str) -> Reading | None:
+def _read_between(domain: _Domain, text: str) -> Reading | None:
     """`[20, 30)`, `]20, 30[`, `[20-29]`, and without brackets `20-30`, both ends closed."""
     scale = domain.scale
     if scale is None or not 3 <= len(text) <= 2 * LONGEST_NUMBER:
@@ -299,47 +299,47 @@ def _between(domain: _Domain, text: str) -> Reading | None:
     alone = scale.span(body) if bracketed and all(closed) else None
     # in a categorical column ~ joins the members of a set; a bare 20;30 could be either
     marks = [mark for mark in (",", ";", "~", "to") if (mark != ";" or bracketed) and (mark != "~" or domain.names is None)]
-    ends = (alone, alone) if alone else _ends(scale, body, marks)
+    ends = (alone, alone) if alone else _split_ends(scale, body, marks)
     return None if ends is None else domain.reading([scale.between(*ends, closed)])
 
 
-def _ends(scale: Scale, body: str, marks: Sequence[str]) -> tuple[Span, Span] | None:
+def _split_ends(scale: Scale, body: str, marks: Sequence[str]) -> tuple[Span, Span] | None:
     """Cut at the separator, or at the one hyphen that leaves two numbers or dates."""
     mark = next((mark for mark in marks if mark in body), "-")
     cuts = [match.span() for match in re.finditer(re.escape(mark), body)]
     pairs = [(scale.bound(body[:start]), scale.bound(body[stop:])) for start, stop in cuts]
-    whole = [(low, high) for low, high in pairs if low is not None and high is not None]
-    return whole[0] if len(whole) == 1 else None
+    complete = [(low, high) for low, high in pairs if low is not None and high is not None]
+    return complete[0] if len(complete) == 1 else None
 
 
-def _number_set(domain: _Domain, text: str) -> Reading | None:
+def _read_number_set(domain: _Domain, text: str) -> Reading | None:
     """`{20, 25}`; lists in brackets are left out, because two of their members would read as an interval."""
-    body = _unwrapped(text, BRACES)
+    body = _strip_brackets(text, BRACES)
     if body is None:
         return None
-    return _points(domain, _unquoted(body) or re.split("[,;]", body.translate(DASHES)))
+    return _read_points(domain, _split_quoted(body) or re.split("[,;]", body.translate(DASHES)))
 
 
-def _label_set(domain: _Domain, text: str) -> Reading | None:
+def _read_label_set(domain: _Domain, text: str) -> Reading | None:
     """`{France, Germany}`, `['a' 'b']`, `France~Germany`: every way to cut it must give the same labels."""
     names = domain.names
     if names is None:
         return None
-    bodies = {text: False, _unwrapped(text, BRACKETS): False, _unwrapped(text, BRACES): True}
+    bodies = {text: False, _strip_brackets(text, BRACKETS): False, _strip_brackets(text, BRACES): True}
     readings = []
     for body, braces in bodies.items():
         if body:
-            quoted = [names.find(member.strip()) for member in _unquoted(body) or [""]]
+            quoted = [names.find(member.strip()) for member in _split_quoted(body) or [""]]
             # where labels are numbers, brackets and commas make intervals
             marks = ",;~" if braces or domain.scale is None else "~"
             cuts = [names.split(body, mark) for mark in marks]
             readings += [domain.reading(quoted)] * all(quoted) + [domain.reading([cut]) for cut in cuts if cut is not None]
     if any(not np.array_equal(readings[0].covers, other.covers) for other in readings):
-        raise MalformedError(TWO_WAYS)
+        raise MalformedError(AMBIGUOUS)
     return readings[0] if readings else None
 
 
-def _number_mask(domain: _Domain, text: str) -> Reading | None:
+def _read_number_mask(domain: _Domain, text: str) -> Reading | None:
     """`2*` is 20 to 29, `012**` is 1200 to 1299 as a code of five digits, `2001-05-**` is a month."""
     scale = domain.scale
     form = DATE_MASK if scale and scale.unit else NUMBER_MASK
@@ -348,10 +348,10 @@ def _number_mask(domain: _Domain, text: str) -> Reading | None:
     fits = re.compile(re.escape(text).replace(r"\*", "[0-9]")).fullmatch
     padded = len(text) if text.startswith("0") else 0
     texts = [level[: len(text)] if scale.unit else level.zfill(padded) for level in scale.texts]
-    return domain.reading([scale.codes[place] for place, level in enumerate(texts) if fits(level)])
+    return domain.reading([scale.codes[index] for index, level in enumerate(texts) if fits(level)])
 
 
-def _label_mask(domain: _Domain, text: str) -> Reading | None:
+def _read_label_mask(domain: _Domain, text: str) -> Reading | None:
     """`355**`, one character per star; `2*` also any longer label, where none of its own length fits."""
     labels = domain.names.labels if domain.names else []
     if ROOT not in text or len(text) > max(map(len, labels), default=0):
@@ -372,24 +372,24 @@ class _Form(NamedTuple):
 
 FORMS = {
     "numeric": (
-        _Form("a number", _point),
-        _Form("an interval ([20, 30), 20-30, <45, ≥45)", _interval),
-        _Form("a set ({20, 25})", _number_set),
-        _Form("*", _suppression),
-        _Form("a mask (2*)", _number_mask),
+        _Form("a number", _read_point),
+        _Form("an interval ([20, 30), 20-30, <45, ≥45)", _read_interval),
+        _Form("a set ({20, 25})", _read_number_set),
+        _Form("*", _read_suppression),
+        _Form("a mask (2*)", _read_number_mask),
     ),
     "date": (
-        _Form("a date (2001-12-31, 2001-12, 2001)", _point),
-        _Form("an interval ([2001-01-01, 2002-01-01), 2001-2005, <2001-07)", _interval),
-        _Form("a set ({2001-01-01, 2003-01-01})", _number_set),
-        _Form("*", _suppression),
-        _Form("a mask (2001-12-**)", _number_mask),
+        _Form("a date (2001-12-31, 2001-12, 2001)", _read_point),
+        _Form("an interval ([2001-01-01, 2002-01-01), 2001-2005, <2001-07)", _read_interval),
+        _Form("a set ({2001-01-01, 2003-01-01})", _read_number_set),
+        _Form("*", _read_suppression),
+        _Form("a mask (2001-12-**)", _read_number_mask),
     ),
     "categorical": (
-        _Form("a label of the table or the hierarchy", _label),
-        _Form("*", _suppression),
-        _Form("an interval where all labels are numbers ([20, 30), <45)", _interval),
-        _Form("a set ({France, Germany}, France~Germany)", _label_set),
-        _Form("a mask (355**)", _label_mask),
+        _Form("a label of the table or the hierarchy", _read_label),
+        _Form("*", _read_suppression),
+        _Form("an interval where all labels are numbers ([20, 30), <45)", _read_interval),
+        _Form("a set ({France, Germany}, France~Germany)", _read_label_set),
+        _Form("a mask (355**)", _read_label_mask),
     ),
 }

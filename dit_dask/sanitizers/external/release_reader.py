@@ -1,4 +1,4 @@
-"""Reads a table that someone else sanitised into a release, whatever forms its values have."""
+"""Reads a sanitised table into a release, in every form that published values may have."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SUPPRESSED = "*"
 
 @dataclass(frozen=True, eq=False)
 class ReadRelease:
-    """A release that was read: how many rows it holds, how many were suppressed, how many hold a number read as the nearest."""
+    """A release as read: the rows it holds, the rows suppressed, and the cells with a number read as the nearest level."""
 
     release: Release
     rows: int
@@ -37,14 +37,14 @@ class ReadRelease:
         return self.pack()
 
     def pack(self) -> bytes:
-        """Write it down without any label."""
+        """Write it as a compressed archive without any label."""
         published, counts = self.release.published, self.release.counts
-        sets = {f"sets{place}": np.packbits(rows, axis=1) for place, rows in enumerate(_sets(published))}
-        where, secret = np.nonzero(counts)
-        tally = np.array([self.rows, self.suppressed, self.nearest, len(counts)])
+        sets = {f"sets{index}": np.packbits(rows, axis=1) for index, rows in enumerate(_sets(published))}
+        row, secret = np.nonzero(counts)
+        totals = np.array([self.rows, self.suppressed, self.nearest, len(counts)])
         buffer = io.BytesIO()
-        arrays: dict[str, Any] = {"tally": tally, "value": published.keys(), **sets}
-        np.savez_compressed(buffer, **arrays, where=where, secret=secret, count=counts[where, secret])
+        arrays: dict[str, Any] = {"tally": totals, "value": published.keys(), **sets}
+        np.savez_compressed(buffer, **arrays, where=row, secret=secret, count=counts[row, secret])
         return buffer.getvalue()
 
 
@@ -56,28 +56,28 @@ def _sets(published: Any) -> Sequence[Bools]:
 def unpack(content: bytes, schema: Schema) -> ReadRelease | None:
     """Read what `pack` wrote; None if it is damaged."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as kept:
-            rows, suppressed, nearest, classes = (int(number) for number in kept["tally"])
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            rows, suppressed, nearest, classes = (int(number) for number in archive["tally"])
             sizes = [len(attribute.levels) for attribute in schema.quasi_identifiers]
-            sets = [np.unpackbits(kept[f"sets{place}"], axis=1, count=size).astype(bool) for place, size in enumerate(sizes)]
+            sets = [np.unpackbits(archive[f"sets{index}"], axis=1, count=size).astype(bool) for index, size in enumerate(sizes)]
             counts = np.zeros((classes, len(schema.sensitive.levels)), np.int64)
-            counts[kept["where"], kept["secret"]] = kept["count"]
-            return ReadRelease(Release(schema, Sets(kept["value"], tuple(sets)), counts), rows, suppressed, nearest)
+            counts[archive["where"], archive["secret"]] = archive["count"]
+            return ReadRelease(Release(schema, Sets(archive["value"], tuple(sets)), counts), rows, suppressed, nearest)
     except (OSError, ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile):
         return None
 
 
-def _hashable(cell: Any) -> Any:
-    """Lists of values, as Parquet has them, become tuples."""
+def _make_hashable(cell: Any) -> Any:
+    """Turn lists of values, as Parquet has them, into tuples."""
     return tuple(cell.tolist()) if isinstance(cell, np.ndarray) else tuple(cell) if isinstance(cell, list) else cell
 
 
 class Vocabulary:
-    """The published values of one attribute met so far; equal sets are one, however they are written."""
+    """The published values of one attribute read so far; texts that cover the same set share its number."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._known: dict[Any, tuple[int, bool, bool]] = {}
+        self._entries: dict[Any, tuple[int, bool, bool]] = {}
         self._number: dict[bytes, int] = {}
         self.sets: list[Bools] = []
         self.keys: list[bytes] = []
@@ -87,36 +87,36 @@ class Vocabulary:
         import pandas as pd
 
         if cells.dtype == object:
-            cells = cells.map(_hashable)
+            cells = cells.map(_make_hashable)
         code, distinct = pd.factorize(cells)
-        found = [self._lookup(value) for value in distinct]
+        entries = [self._lookup(value) for value in distinct]
         if (code < 0).any():
-            found.append(self._lookup(None))  # -1 is the last
-        return np.array(found, np.int64).reshape(-1, 3).T[:, code]
+            entries.append(self._lookup(None))  # code -1 is the last entry
+        return np.array(entries, np.int64).reshape(-1, 3).T[:, code]
 
     def _lookup(self, value: Any) -> tuple[int, bool, bool]:
-        known = self._known.get(value)
-        if known is None:
+        entry = self._entries.get(value)
+        if entry is None:
             reading = self._reader(value)
             key = np.packbits(reading.covers).tobytes()
             if key not in self._number:
                 self._number[key] = len(self.sets)
                 self.sets.append(reading.covers)
                 self.keys.append(key)
-            known = self._known[value] = (self._number[key], reading.suppressed, reading.nearest)
-        return known
+            entry = self._entries[value] = (self._number[key], reading.suppressed, reading.nearest)
+        return entry
 
     def compact(self, numbers: Ints) -> tuple[Ints, Bools]:
         """Renumber the sets in use, in an order that does not depend on what was read before."""
         used, inverse = np.unique(numbers, return_inverse=True)
-        order = sorted(range(len(used)), key=lambda place: self.keys[used[place]])
+        order = sorted(range(len(used)), key=lambda index: self.keys[used[index]])
         rank = np.empty(len(used), np.int64)
         rank[order] = np.arange(len(used))
-        return rank[inverse], np.stack([self.sets[used[place]] for place in order])
+        return rank[inverse], np.stack([self.sets[used[index]] for index in order])
 
 
 class ReleaseReader:
-    """Reads the releases of one sanitizer; what a value means is worked out once."""
+    """Reads the releases of one sanitizer; each published value is parsed once."""
 
     def __init__(self, schema: Schema, mapping: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
         self._schema = schema
@@ -131,26 +131,26 @@ class ReleaseReader:
         return [*(attribute.name for attribute in self._schema.quasi_identifiers), self._schema.sensitive.name]
 
     def __call__(self, frame: pd.DataFrame) -> ReadRelease:
-        """Read a release; rows that are suppressed altogether, or in their sensitive value, count as absent."""
+        """Read a release; rows suppressed in every column or in the sensitive one count as absent."""
         for name in self.columns:
             if name not in frame.columns:
                 raise InputError(f"it returned no column {name!r}")
         if not len(frame):
             raise InputError("it returned an empty table")
-        read = [words(frame[name]) for words, name in zip(self._vocabularies, self.columns, strict=False)]
-        secret = self._secret(frame[self.columns[-1]])
+        read = [vocabulary(frame[name]) for vocabulary, name in zip(self._vocabularies, self.columns, strict=False)]
+        secret = self._encode_secret(frame[self.columns[-1]])
         hidden = np.logical_and.reduce([suppressed.astype(bool) for _, suppressed, _ in read])
-        if hidden.all():  # one class of everybody, not a table of nobody
+        if hidden.all():  # then they are one class, not an empty table
             hidden[:] = False
         kept = ~hidden & (secret >= 0)
         if not kept.any():
             raise InputError("it suppressed every row")
         nearest = int(sum(numbers[2][kept].sum() for numbers in read))
-        release = self._release([numbers[0][kept] for numbers in read], secret[kept])
+        release = self._build_release([numbers[0][kept] for numbers in read], secret[kept])
         return ReadRelease(release, int(kept.sum()), int((~kept).sum()), nearest)
 
-    def _release(self, numbers: Sequence[Ints], secret: Ints) -> Release:
-        compacted = [words.compact(column) for words, column in zip(self._vocabularies, numbers, strict=True)]
+    def _build_release(self, numbers: Sequence[Ints], secret: Ints) -> Release:
+        compacted = [vocabulary.compact(column) for vocabulary, column in zip(self._vocabularies, numbers, strict=True)]
         group = np.zeros(len(secret), np.int64)
         for column, sets in compacted:  # sorted by the first attribute, then the second, …
             _, group = np.unique(group * len(sets) + column, return_inverse=True)
@@ -160,7 +160,7 @@ class ReleaseReader:
         value = np.column_stack([column[first] for column, _ in compacted]).astype(np.int32)
         return Release(self._schema, Sets(value, tuple(sets for _, sets in compacted)), counts.astype(np.int64))
 
-    def _secret(self, cells: pd.Series[Any]) -> Ints:
+    def _encode_secret(self, cells: pd.Series[Any]) -> Ints:
         """Return (rows,): the code of the sensitive value, -1 where it is suppressed."""
         import pandas as pd
 

@@ -1,4 +1,4 @@
-"""A sanitizer that is only known by what it returns."""
+"""A third-party sanitizer: called with tables, known only by the releases it returns."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from dit_dask.errors import DitError, ExternalSanitizerError, InputError
-from dit_dask.sanitizers.external.calls import Precomputed
 from dit_dask.sanitizers.external.release_reader import ReadRelease, ReleaseReader, unpack
 from dit_dask.storage.folder import Folder
 
@@ -28,23 +28,28 @@ if TYPE_CHECKING:
     from dit_dask.values.table import Table
 
 
-ASKING = threading.Lock()  # a worker may have several threads; a keeper answers one at a time
+CALL_LOCK = threading.Lock()  # a worker may have several threads; a sanitizer process runs one call at a time
 
 
 class Caller(Protocol):
-    """A way to have a table sanitised by someone else."""
+    """A way to have a table sanitised by third-party code."""
 
-    def sanitised(self, frame: pd.DataFrame, ids: Ints, seed: int) -> pd.DataFrame:
+    @property
+    def is_callable(self) -> bool:
+        """Whether any table can be sanitised; releases that were made before can only be read."""
+        ...
+
+    def sanitize(self, frame: pd.DataFrame, ids: Ints, seed: int) -> pd.DataFrame:
         """Sanitise the rows with these ids of the whole frame, or raise ExternalSanitizerError."""
         ...
 
-    def ready(self) -> Mapping[str, str]:
+    def prepare(self) -> Mapping[str, str]:
         """Check on this machine that calls can succeed; return digests of the code that will run, by name."""
         ...
 
 
 @dataclass(frozen=True)
-class Policy:
+class CallPolicy:
     """What to do when a call fails: how often to try again, and whether the record may then be skipped."""
 
     retries: int
@@ -52,90 +57,112 @@ class Policy:
     allowed: int
 
 
+class ProcessState:
+    """What one process keeps between calls: releases of the whole table, which every task needs, and their reader.
+
+    A pickle of it is empty: every process starts with a state of its own.
+    """
+
+    def __init__(self) -> None:
+        self.full_releases: dict[str, ReadRelease] = {}
+        self._reader: ReleaseReader | None = None
+
+    def reader(self, sanitizer: ExternalSanitizer) -> ReleaseReader:
+        """Return the reader that has parsed the published values met so far."""
+        if self._reader is None:
+            self._reader = ReleaseReader(sanitizer.schema, sanitizer.mapping)
+        return self._reader
+
+    def __reduce__(self) -> tuple[type[ProcessState], tuple[()]]:
+        return ProcessState, ()
+
+
 @dataclass(frozen=True, eq=False)
 class ExternalSanitizer:
-    """Sanitises by asking someone else; releases are remembered by what was asked."""
+    """Sanitises by calling third-party code; releases are cached by the content of the table."""
 
     schema: Schema
     frame: pd.DataFrame
     caller: Caller
-    policy: Policy
+    policy: CallPolicy
     where: str
     identity: str
     mapping: Mapping[str, Mapping[str, list[str]]]
     cache: Folder | None = None
     claim: Claim | None = None
     order_matters: bool | None = None
+    state: ProcessState = field(default_factory=ProcessState)
 
     def release(self, table: Table, rng: np.random.Generator) -> Release:
         """Sanitise the rows of a table."""
-        return self.ask(table, rng).release
+        return self.call(table, rng).release
 
-    def ask(self, table: Table, rng: np.random.Generator, *, anew: bool = False) -> ReadRelease:
-        """Return what is known of this very table, unless it must be asked for anew; else ask, and again if a call fails."""
-        with ASKING:
-            return self._asked(table, rng, anew)
-
-    def _asked(self, table: Table, rng: np.random.Generator, anew: bool) -> ReadRelease:
-        ids = table.ids
-        if ids is None:
+    def call(self, table: Table, rng: np.random.Generator, *, use_cache: bool = True) -> ReadRelease:
+        """Return the cached release of this table, or call the sanitizer, again if a call fails."""
+        if table.ids is None:
             raise InputError(f"{self.where}: a sanitizer that sees rows needs a table of rows")
         seed = int(rng.integers(2**31))
-        name = f"{self._key(ids, seed)}.npz"
-        known = None if anew or self.cache is None else self._recalled(name)
-        if known is not None:
-            return known
-        whole = len(ids) == len(self.frame)
-        if whole and not anew and name in self._whole:
-            return self._whole[name]
-        for attempt in range(self.policy.retries + 1):
-            try:
-                foreign = self._reader(self.caller.sanitised(self.frame, ids, seed))
-                break
-            except (ExternalSanitizerError, InputError) as error:
-                if attempt == self.policy.retries:
-                    raise ExternalSanitizerError(f"{self.where}: {error}", skip=self.policy.skip) from error
-        if whole and not anew:
-            self._whole[name] = foreign
-        if self.cache is not None and not anew:
-            self.cache.write(name, foreign.pack())
-        return foreign
+        with CALL_LOCK:
+            if not use_cache:
+                return self._call_with_retries(table.ids, seed)
+            name = self._file_name(table.ids, seed)
+            cached = self._read_cache(name) or self.state.full_releases.get(name)
+            if cached is not None:
+                return cached
+            release = self._call_with_retries(table.ids, seed)
+            if len(table.ids) == len(self.frame):
+                self.state.full_releases[name] = release
+            if self.cache is not None:
+                self.cache.write(name, release.pack())
+            return release
 
-    def _recalled(self, name: str) -> ReadRelease | None:
+    def _call_with_retries(self, ids: Ints, seed: int) -> ReadRelease:
+        for _ in range(self.policy.retries):
+            with suppress(ExternalSanitizerError, InputError):
+                return self._call_once(ids, seed)
+        try:
+            return self._call_once(ids, seed)
+        except (ExternalSanitizerError, InputError) as error:
+            raise ExternalSanitizerError(f"{self.where}: {error}", skip=self.policy.skip) from error
+
+    def _call_once(self, ids: Ints, seed: int) -> ReadRelease:
+        return self.state.reader(self)(self.caller.sanitize(self.frame, ids, seed))
+
+    def _read_cache(self, name: str) -> ReadRelease | None:
         content = None if self.cache is None else self.cache.read(name)
         return None if content is None else unpack(content, self.schema)
 
     def is_cached(self, table: Table, rng: np.random.Generator) -> bool:
-        """Whether the answer about this very table would come from the cache."""
+        """Whether the release of this table would come from the cache folder."""
         if self.cache is None or table.ids is None:
             return False
-        return self._recalled(f"{self._key(table.ids, int(rng.integers(2**31)))}.npz") is not None
+        return self._read_cache(self._file_name(table.ids, int(rng.integers(2**31)))) is not None
 
-    def ready(self) -> tuple[ExternalSanitizer, Mapping[str, str]]:
-        """Check that calls can succeed; an oracle whose code is known is_cached nothing of another version of it."""
+    def prepare(self) -> tuple[ExternalSanitizer, Mapping[str, str]]:
+        """Check that calls can succeed; the result's identity covers the code, so that other code has another cache."""
         try:
-            digests = self.caller.ready()
+            digests = self.caller.prepare()
         except DitError as error:
             raise InputError(f"{self.where}: {error}") from error
-        known = hashlib.sha256(json.dumps([self.identity, digests], sort_keys=True).encode()).hexdigest()
-        return replace(self, identity=known), digests
+        identity = hashlib.sha256(json.dumps([self.identity, digests], sort_keys=True).encode()).hexdigest()
+        return replace(self, identity=identity), digests
 
     def with_cache(self, cache: Folder | None) -> ExternalSanitizer:
-        """The same oracle with a place of its own in a cache."""
+        """Return the same sanitizer with its own folder in a cache."""
         return replace(self, cache=None if cache is None else cache.child(self.identity[:24]))
 
     @property
-    def is_asked(self) -> bool:
-        """Whether a table can be sanitised at will; releases made elsewhere are only read."""
-        return not isinstance(self.caller, Precomputed)
+    def is_callable(self) -> bool:
+        """Whether any table can be sanitised; releases that were made before can only be read."""
+        return self.caller.is_callable
 
     @cached_property
     def has_equal_rows(self) -> bool:
-        """Whether some rows are equal in every column that the oracle sees."""
+        """Whether some rows are equal in every column that the sanitizer sees."""
         return bool(self.frame.duplicated().any())
 
     def representatives(self, audited: Ints) -> Ints:
-        """Return (rows,): for audited rows the first of them that is equal in every column that the oracle sees."""
+        """Return (rows,): for audited rows the first of them that is equal in every column that the sanitizer sees."""
         index = np.arange(len(self.frame))
         group = self.frame.iloc[audited].groupby(list(self.frame.columns), sort=False, dropna=False).ngroup().to_numpy()
         _, first = np.unique(group, return_index=True)
@@ -143,26 +170,14 @@ class ExternalSanitizer:
         return index
 
     @cached_property
-    def _whole(self) -> dict[str, ReadRelease]:
-        """Releases of the whole table, which every task needs."""
-        return {}
-
-    def __getstate__(self) -> dict[str, object]:
-        return {key: value for key, value in self.__dict__.items() if key not in ("_whole", "_reader")}
-
-    @cached_property
-    def _reader(self) -> ReleaseReader:
-        return ReleaseReader(self.schema, self.mapping)
-
-    @cached_property
-    def _rows(self) -> NDArray[np.uint64]:
+    def _row_hashes(self) -> NDArray[np.uint64]:
         import pandas as pd
 
         return pd.util.hash_pandas_object(self.frame.astype(str), index=False).to_numpy().astype(np.uint64)
 
-    def _key(self, ids: Ints, seed: int) -> str:
-        """Identify a question by the content of the table; where the oracle draws at random, also by its seed."""
+    def _file_name(self, ids: Ints, seed: int) -> str:
+        """Name a release by the code, the content of the table and the seed of the call."""
         kinds = self.frame.dtypes.astype(str).tolist()
         content = hashlib.sha256(f"{self.identity} {self.schema.digest()} {kinds} {seed}".encode())
-        content.update(self._rows[ids].tobytes())
-        return content.hexdigest()[:40]
+        content.update(self._row_hashes[ids].tobytes())
+        return f"{content.hexdigest()[:40]}.npz"

@@ -1,4 +1,4 @@
-"""Ordered values: numbers and dates as text writes them, and which levels lie between two of them."""
+"""Ordered values: numbers and dates parsed from text, and the levels between two of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Span = tuple[Any, Any]  # the first and the last value that a number or a date s
 
 
 class MalformedError(ValueError):
-    """A text that has the shape of a known form and cannot be meant."""
+    """A text in a known form whose content is contradictory or ambiguous."""
 
 
 class Scale:
@@ -35,7 +35,7 @@ class Scale:
 
     def __init__(self, levels: Sequence[Any], codes: NDArray[np.intp], unit: str | None = None) -> None:
         self.levels, self.codes, self.unit = levels, codes, unit
-        # text becomes what the loader made of it: equal text must give equal numbers
+        # parse text as the loader did: equal text must give equal numbers
         self.number: Callable[[str], Any] = float if any(isinstance(level, float) for level in levels) else Fraction
 
     @cached_property
@@ -70,22 +70,24 @@ class Scale:
 
     def nearest(self, span: Span) -> NDArray[np.intp]:
         """Return the codes of the levels next to a span that holds none, both where they are equally far."""
-        place = bisect_left(self.levels, span[0])
-        if place in (0, len(self.levels)):
-            return self.codes[:1] if place == 0 else self.codes[-1:]
-        # a period is as far as its first and its last day, which are the moments they begin
+        position = bisect_left(self.levels, span[0])
+        if position in (0, len(self.levels)):
+            return self.codes[:1] if position == 0 else self.codes[-1:]
+        # the distance of a period is that of its first and its last day, each taken at its start
         end = span[1] if self.unit is None or span[0] == span[1] else span[1] + 1 - 86400 * PER_SECOND[self.unit]
-        below, first, last, above = (_as_written(at) for at in (self.levels[place - 1], span[0], end, self.levels[place]))
-        return self.codes[place - (first - below <= above - last) : place + (above - last <= first - below)]
+        below, first, last, above = (
+            _printed_value(value) for value in (self.levels[position - 1], span[0], end, self.levels[position])
+        )
+        return self.codes[position - (first - below <= above - last) : position + (above - last <= first - below)]
 
 
-def fraction(text: str) -> Fraction | None:
-    """Read a number exactly, or find that the text is none."""
+def parse_fraction(text: str) -> Fraction | None:
+    """Parse a number exactly; None if the text is not a number."""
     text = text.strip()
     return Fraction(text) if len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) else None
 
 
-def _as_written(number: Any) -> Fraction:
+def _printed_value(number: Any) -> Fraction:
     """Return the decimal that a float is printed as: 0.15 is as far from 0.1 as from 0.2."""
     return Fraction(str(number) if isinstance(number, float) else number)
 
@@ -95,12 +97,12 @@ def _date_span(text: str, second: int) -> Span | None:
     match = DATE.fullmatch(text)
     if match is None:
         return None
-    year, month, day, hour, minute, whole, part, sign, hours, minutes = match.groups()
+    year, month, day, hour, minute, second_of_minute, part, sign, hours, minutes = match.groups()
     try:
         first = date(int(year), int(month or 1), int(day or 1))
         last = date(int(year), int(month or 12), int(day or monthrange(int(year), int(month or 12))[1]))
         offset = time(int(hours or 0), int(minutes or 0))
-        clock = time(int(hour or 0), int(minute or 0), int(whole or 0))
+        clock = time(int(hour or 0), int(minute or 0), int(second_of_minute or 0))
     except ValueError:
         return None
     start, stop = (ticks * 86400 * second for ticks in (_days(first), _days(last) + 1))
