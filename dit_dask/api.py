@@ -1,4 +1,4 @@
-"""The Python face of an audit: frames or URLs in, remove_temporary results out."""
+"""The Python face of an audit: frames or URLs in, tidy results out."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 from dit_dask import cluster, run
 from dit_dask.audit.gates import Verdict
 from dit_dask.audit.grammar import check_config
+from dit_dask.audit.statistics import by_name
+from dit_dask.audit.summary import TestSummary, read_curves
 from dit_dask.errors import unknown
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import progress
+from dit_dask.measures.base import MeasureEntry
 from dit_dask.measures.synthetic import closeness as closest
 from dit_dask.measures.synthetic.closeness import Closeness
-from dit_dask.reporting import charts as figure
-from dit_dask.reporting import html as report
+from dit_dask.reporting import charts
 from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
@@ -32,9 +34,8 @@ class Result:
     """A finished audit."""
 
     folder: Folder
-    tests: Sequence[Mapping[str, Any]]
-    measures: Sequence[Mapping[str, Any]]
-    """The objects of measures.json, one for each measure and release."""
+    summaries: Sequence[TestSummary]
+    entries: Sequence[MeasureEntry]
     verdicts: Sequence[Verdict]
     secrets: tuple[str, ...]
     """The sensitive values in the order that `predicted` counts them; they stay in this process."""
@@ -46,22 +47,33 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether every gate held."""
+        """Whether every gate passed."""
         return all(verdict.passed for verdict in self.verdicts)
+
+    @property
+    def tests(self) -> list[dict[str, Any]]:
+        """The objects of summary.json, one for each test."""
+        return [one.document() for one in self.summaries]
+
+    @property
+    def measures(self) -> list[dict[str, Any]]:
+        """The objects of measures.json, one for each measure and release."""
+        return [entry.document() for entry in self.entries]
 
     @property
     def summary(self) -> pd.DataFrame:
         """One row a test; quantiles and shares are columns such as `quantiles[0.99]`."""
         import pandas as pd
 
+        keyed = {name: statistic for name, statistic in by_name().items() if statistic.keys}
         rows = []
         for test in self.tests:
             row: dict[str, Any] = {}
-            for key, value in test.items():
-                if key in ("quantiles", "share_over"):
-                    row |= {f"{key}[{name}]": item for name, item in value.items()}
+            for name, value in test.items():
+                if name in keyed:
+                    row |= {keyed[name].label(key): figure for key, figure in value.items()}
                 else:
-                    row[key] = value
+                    row[name] = value
             rows.append(row)
         return pd.DataFrame(rows, columns=None if rows else ["test"]).set_index("test")
 
@@ -70,7 +82,7 @@ class Result:
         import pandas as pd
         import pyarrow.parquet as pq
 
-        ids = [entry["test"] for entry in self.tests]
+        ids = [one.test for one in self.summaries]
         identity = ids[test] if isinstance(test, int) else test
         if identity not in ids:
             raise unknown("test", identity, ids)
@@ -84,16 +96,16 @@ class Result:
         """What a measure says of each record, by its id: `record` and the measure's columns, to be joined with `distances`."""
         import pyarrow.parquet as pq
 
-        ids = [entry["id"] for entry in self.measures if entry["columns"]]
+        ids = [entry.id for entry in self.entries if entry.columns]
         content = self.folder.read(f"measures/{measure}.parquet") if measure in ids else None
         if content is None:
             raise unknown("measure", measure, ids)
         frame: pd.DataFrame = pq.read_table(io.BytesIO(content)).to_pandas()
         return frame
 
-    def plot(self) -> figure.Figure:
+    def plot(self) -> charts.Figure:
         """Draw the cumulative distribution of every test; notebooks show it, `save(path)` keeps it."""
-        return figure.cumulative(report.read_curves(self.folder))
+        return charts.cumulative(read_curves(self.folder))
 
 
 def audit(
@@ -139,7 +151,7 @@ def audit(
     crew = run.Workers(cluster.in_process if client is None else lambda: nullcontext(client), workers)
     finished = run.run(prepared, crew, progress.choose_progress(quiet=quiet))
     secrets = prepared.rows.table.schema.sensitive.levels
-    return Result(finished.folder, finished.summary, finished.measures, finished.verdicts, secrets)
+    return Result(finished.folder, finished.summaries, finished.measures, finished.verdicts, secrets)
 
 
 def closeness(

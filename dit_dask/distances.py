@@ -19,6 +19,7 @@ from dit_dask.errors import InputError
 from dit_dask.values.arrays import Floats
 
 Beliefs = Floats
+THRESHOLDS = {"0.001": 0.001, "0.00316": 10**-2.5, "0.01": 0.01, "0.1": 0.1}  # how many rows lie above these is reported
 
 
 class Distance(Protocol):

@@ -25,6 +25,11 @@ class ExternalSanitizerError(DitError):
         self.skip = skip
 
 
+def first_line(error: BaseException | None, limit: int | None = None) -> str:
+    """The first line of an error's text, which may be empty, cut to a number of characters."""
+    return (str(error).strip().splitlines() or [""])[0][:limit]
+
+
 def unknown(what: str, got: object, known: Iterable[str]) -> InputError:
     """Name the nearest known name first, then all of them."""
     import difflib

@@ -13,10 +13,16 @@ import numpy as np
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs.load import load_columns
-from dit_dask.measures.bars import bars
-from dit_dask.measures.discrimination.contingency import combine_codes, compute_rate_from_codes, encode_columns, run_starts
+from dit_dask.measures.base import BarChart
+from dit_dask.measures.discrimination.contingency import (
+    combine_codes,
+    compute_rate_from_codes,
+    encode_columns,
+    run_starts,
+)
 from dit_dask.measures.discrimination.histogram import CountHistogram, compute_rate
-from dit_dask.reporting.html import columns, number, share
+from dit_dask.reporting import charts
+from dit_dask.reporting.text import align, number, share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,12 +74,12 @@ class Ranking:
             rows.append([", ".join(risk.keys), *cells])
         if all(row[-1] == "–" for row in rows[1:]):
             rows = [row[:-1] for row in rows]
-        return columns(rows)
+        return align(rows)
 
     def drawing(self) -> str:
         """The rates as bars."""
         risks = list(itertools.chain(self.single, *self.combined.values()))
-        return bars({", ".join(risk.keys): [risk.rate] for risk in risks}, ["rate"], "Discrimination rates")
+        return charts.draw(BarChart({", ".join(risk.keys): [risk.rate] for risk in risks}, ["rate"], "Discrimination rates"))
 
 
 def _object(risk: Risk) -> dict[str, Any]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -17,17 +16,13 @@ from dit_dask.audit import gates, manifest, plan
 from dit_dask.audit import index as history
 from dit_dask.audit.build import build_tests, external_columns
 from dit_dask.audit.gates import Gate, Verdict
-from dit_dask.audit.grammar import config_record, redact, redact_test
+from dit_dask.audit.grammar import config_record, redact
 from dit_dask.audit.identity import run_digest, test_id
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
 from dit_dask.audit.state import TestState
-from dit_dask.audit.statistics import plain, sampled
+from dit_dask.audit.summary import TestSummary, read_complete, read_measures, summarise, write_results
 from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
-from dit_dask.engines import NoisyCounts
-from dit_dask.engines.noisy_counts import Simulated, delta_interval
-from dit_dask.engines.noisy_counts.procedure import distinct_patterns
-from dit_dask.engines.repeated import exceedance
 from dit_dask.errors import DitError, RunError
 from dit_dask.execution import external as black_boxes
 from dit_dask.execution import measures as measuring
@@ -36,6 +31,7 @@ from dit_dask.execution.progress import Progress
 from dit_dask.execution.stall import Watchdog
 from dit_dask.inputs.load import load, load_with
 from dit_dask.inputs.source import check_source, read_text
+from dit_dask.measures.base import MeasureEntry
 from dit_dask.reporting import html as report
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
@@ -73,17 +69,17 @@ class PreparedRun:
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """A run that is complete, or that ended early because a gate was lost."""
+    """A run that is complete, or that ended early because a gate has failed already."""
 
     folder: Folder
-    summary: list[dict[str, Any]]
-    measures: list[dict[str, Any]]
+    summaries: list[TestSummary]
+    measures: list[MeasureEntry]
     verdicts: list[Verdict]
-    stopped: bool = False  # before its end, because a gate was lost
+    stopped: bool = False  # before its end, because a gate has failed already
 
     @property
     def passed(self) -> bool:
-        """Whether every gate held."""
+        """Whether every gate passed."""
         return all(verdict.passed for verdict in self.verdicts)
 
 
@@ -150,7 +146,7 @@ def _completed(prepared: PreparedRun, document: dict[str, Any], crew: Workers, p
     states = _restored(prepared, document, progress) if document["plan"] else []
     if _is_whole(prepared, document, states):
         progress.note(f"nothing new: this data was audited at {document['timings']['finished']}")
-        return _publish(prepared, document, manifest.complete(folder)[1], report.read_measures(folder))
+        return _publish(prepared, document, read_complete(folder)[1], read_measures(folder))
     if document["status"] == "complete":
         manifest.write(folder, document | {"status": "running"})  # it lost something; from here on it is not complete
     clock = Clock()
@@ -173,16 +169,14 @@ def _completed(prepared: PreparedRun, document: dict[str, Any], crew: Workers, p
     clock.lap("work")
     theirs = manifest.read(folder)
     if theirs and _is_whole(prepared, theirs, states):  # someone ran the same audit at the same time and was first
-        return _publish(prepared, theirs, manifest.complete(folder)[1], measures)
+        return _publish(prepared, theirs, read_complete(folder)[1], measures)
     for note in sorted(set().union(*(state.notes for state in states))):
         progress.note(f"an adversary raised {note} while training")
-    summary = [_entry(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
-    _write_distributions(folder, states, outcomes)
-    manifest.write_json(folder, "summary.json", summary)
-    manifest.write_json(folder, "measures.json", measures)
+    summaries = [summarise(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
+    write_results(folder, summaries, outcomes, measures)
     document["parts"] = {state.test.id: _parts(state) for state in states}
     document["timings"] |= {"finished": _now(), "seconds": clock.laps}
-    return _publish(prepared, document, summary, measures)
+    return _publish(prepared, document, summaries, measures)
 
 
 def _examined(
@@ -230,7 +224,7 @@ def _restored(prepared: PreparedRun, document: dict[str, Any], progress: Progres
 
 
 class Checkpoint:
-    """Keeps the engine seconds in the manifest, now and then, for a resumed run to add to; ends a run whose gates are lost."""
+    """Keeps the engine seconds in the manifest, for a resumed run to add to; ends a run that has already failed a gate."""
 
     def __init__(
         self, prepared: PreparedRun, document: dict[str, Any], states: Sequence[TestState], progress: Progress
@@ -243,10 +237,11 @@ class Checkpoint:
     def __call__(self) -> None:
         """Note the seconds; write them if that was not done just now."""
         if self._gates and any(state.done < state.plan.distinct for state in self._ledgers):
-            lost = gates.lost(self._gates, [state.lower_bounds() for state in self._ledgers])
-            if lost:
+            failed = gates.already_failed(self._gates, {state.test.id: state.lower_bounds() for state in self._ledgers})
+            if failed:
                 done = sum(state.done for state in self._ledgers)
-                raise GateFailedError(lost, f"{lost[0].name} is lost after {done:,} records: {lost[0].reason} at least")
+                text = f"{failed[0].name} has already failed after {done:,} records: {failed[0].reason} at least"
+                raise GateFailedError(failed, text)
         seconds = {state.test.id: round(state.seconds, 6) for state in self._ledgers}
         self._document["timings"]["engine_seconds"] = seconds
         if time.monotonic() - self._last > CHECKPOINT_SECONDS:
@@ -259,7 +254,7 @@ class Checkpoint:
 
 
 class GateFailedError(RunError):
-    """A gate is lost whatever the rest of the records say."""
+    """A gate has failed already, whatever the rest of the records say."""
 
     def __init__(self, verdicts: list[Verdict], text: str) -> None:
         super().__init__(text)
@@ -346,82 +341,16 @@ def _parts(state: TestState) -> list[dict[str, Any]]:
     return [asdict(state.written[part]) for part in sorted(state.written)]
 
 
-def _entry(state: TestState, outcome: graph.Outcome) -> dict[str, Any]:
-    """One object of summary.json."""
-    test, release = state.test, outcome.release
-    return {
-        "test": test.id,
-        "parameters": redact_test(test.parameters),
-        "engine": test.engine,
-        "engine_reason": test.engine_reason,
-        **outcome.statistics,
-        "classes": release.classes,
-        "smallest_class": release.smallest_class,
-        "claim_holds": release.holds,
-        "claim_broken": {"classes": release.broken_classes, "records": release.broken_records},
-        **_estimated(state, outcome),
-        **_sampled(state, outcome),
-        **_asked(state),
-        "seconds": plain(round(state.seconds, 6)),
-    }
-
-
-def _estimated(state: TestState, outcome: graph.Outcome) -> dict[str, Any]:
-    """What estimates add: how often repeats exceed a limit; for noisy counts an interval for delta and the epsilon lost."""
-    procedure, estimates = state.test.procedure, state.estimates(state.records)
-    if not isinstance(procedure, NoisyCounts):
-        return {"repeats": exceedance(state.row_estimates(), procedure.repeats)} if estimates else {}
-    if not estimates:
-        return {}
-    sampled = Simulated(estimates["unbiased"], estimates["unbiased"], estimates["stderr"])
-    comparisons = distinct_patterns(state.test.rows.table, state.records)
-    loss = outcome.loss
-    return {
-        "largest_unbiased": plain(float(estimates["unbiased"].max())),
-        "delta_interval": list(delta_interval(sampled, procedure.sampling.samples, comparisons)),
-        "effective_epsilon": None if loss is None else {"at_least": plain(loss.epsilon), "confidence": loss.confidence},
-    }
-
-
-def _sampled(state: TestState, outcome: graph.Outcome) -> dict[str, Any]:
-    """What a sample of the rows says about all of them."""
-    records = state.test.parameters["records"]
-    is_sample = isinstance(records, Mapping) and outcome.statistics["records"]
-    return {"sampling": sampled(outcome.statistics, state.test.rows.used)} if is_sample else {}
-
-
-def _asked(state: TestState) -> dict[str, Any]:
-    """How a black box behaved, and the rows that it failed on."""
-    if state.plan.oracle is None:
-        return {}
-    shown = {key: value for key, value in state.plan.oracle.items() if key != "seconds"}
-    return {"oracle": shown, "skipped_records": state.skipped.tolist()}
-
-
-def _write_distributions(folder: Folder, states: Sequence[TestState], outcomes: Sequence[graph.Outcome]) -> None:
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    ids = [state.test.id for state, outcome in zip(states, outcomes, strict=True) for _ in outcome.points["distance"]]
-    columns: dict[str, Any] = {"test": pa.array(ids, pa.string())}
-    for name in ("distance", "cumulative", "cumulative_distinct"):
-        columns[name] = np.concatenate([np.empty(0), *(outcome.points[name] for outcome in outcomes)])
-    buffer = io.BytesIO()
-    pq.write_table(pa.table(columns), buffer, compression="zstd")
-    folder.write("distributions.parquet", buffer.getvalue())
-
-
 def _publish(
-    prepared: PreparedRun, document: dict[str, Any], summary: list[dict[str, Any]], measures: list[dict[str, Any]]
+    prepared: PreparedRun, document: dict[str, Any], summaries: list[TestSummary], measures: list[MeasureEntry]
 ) -> RunResult:
     """Judge, write the report, and only then call the run complete."""
-    verdicts = gates.judge(prepared.gates, summary)
+    verdicts = gates.judge(prepared.gates, summaries)
     finished = document | {"status": "complete"}
-    report.write(prepared.folder, finished, summary, verdicts)
+    report.write(prepared.folder, finished, summaries, measures, verdicts)
     manifest.write(prepared.folder, finished)
-    history.append(Folder(_absolute(prepared.config.output)), history.entry(prepared.folder, finished, summary))
-    return RunResult(prepared.folder, summary, measures, verdicts)
+    history.append(Folder(_absolute(prepared.config.output)), history.describe_run(prepared.folder, finished, summaries))
+    return RunResult(prepared.folder, summaries, measures, verdicts)
 
 
 def _mark_failed(folder: Folder, document: dict[str, Any], text: str) -> None:

@@ -7,9 +7,13 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
+from dit_dask.audit.statistics import Figure, Statistics, by_name
 from dit_dask.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from dit_dask.audit.summary import TestSummary
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -19,37 +23,44 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-SIMPLE = ("records", "distinct", "delta", "mean", "std", "argmax_changed", "classes", "smallest_class", "seconds")
-KEYED = {"quantiles": ("0.5", "0.9", "0.99", "0.999"), "share_over": ("0.001", "0.00316", "0.01", "0.1")}
-GROWING = ("delta", "mean", "argmax_changed", *KEYED)  # never smaller when a record's distance becomes known
+OPPOSITE = {"<=": ">", ">": "<=", ">=": "<", "<": ">=", "==": "!=", "!=": "=="}
 GRAMMAR = re.compile(r"\s*([a-z_]+)(?:\[([^\]]+)\])?\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:inf|[\d.]+(?:[eE][+-]?\d+)?))\s*")
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A condition NAME OP NUMBER; `forbidden` turns it round: true is a breach."""
+    """A condition NAME OP NUMBER that must hold; `text` is how it is shown."""
 
     text: str
-    field: str
+    statistic: str
     key: str | None
     symbol: str
     limit: float
-    forbidden: bool = False
+
+    @property
+    def label(self) -> str:
+        """The statistic with its key."""
+        return by_name()[self.statistic].label(self.key)
 
 
 @dataclass(frozen=True)
 class Verdict:
     """Whether one test passed one gate, and why."""
 
+    status: Literal["passed", "failed"]
     name: str
     test: str
     value: float | None
     limit: float
-    passed: bool
     reason: str
 
+    @property
+    def passed(self) -> bool:
+        """Whether the gate's condition holds."""
+        return self.status == "passed"
 
-def parse(text: str, where: str, *, forbidden: bool = False) -> Gate:
+
+def parse(text: str, where: str) -> Gate:
     """Read one gate or say what it should look like."""
     match = GRAMMAR.fullmatch(text)
     try:
@@ -58,32 +69,39 @@ def parse(text: str, where: str, *, forbidden: bool = False) -> Gate:
         match = None
     if not match:
         raise InputError(f"{where} must be NAME OP NUMBER such as 'delta <= 0.1'; got {text!r}")
-    field, key = match[1], match[2]
-    if field in KEYED:
-        if key not in KEYED[field]:
-            raise InputError(f"{where}: {field} needs one of [{'], ['.join(KEYED[field])}]; got {text!r}")
-    elif key is not None or field not in SIMPLE:
-        raise unknown(where, field if key is None else f"{field}[{key}]", [*SIMPLE, *(f"{name}[…]" for name in KEYED)])
-    return Gate(" ".join(text.split()), field, key, match[3], limit, forbidden)
+    name, key = match[1], match[2]
+    statistic = by_name().get(name)
+    if statistic is None or (key is not None and not statistic.keys):
+        known = [one.label("…" if one.keys else None) for one in by_name().values()]
+        raise unknown(where, name if key is None else f"{name}[{key}]", known)
+    if statistic.keys and key not in statistic.keys:
+        raise InputError(f"{where}: {name} needs one of [{'], ['.join(statistic.keys)}]; got {text!r}")
+    return Gate(" ".join(text.split()), name, key, match[3], limit)
 
 
-def judge(gates: Sequence[Gate], summary: Sequence[Mapping[str, Any]]) -> list[Verdict]:
+def parse_forbidden(text: str, where: str) -> Gate:
+    """Read a condition that must not hold, as the gate that is its opposite: forbidding delta > 0.4 demands delta <= 0.4."""
+    gate = parse(text, where)
+    symbol, number = OPPOSITE[gate.symbol], text.rpartition(gate.symbol)[2].strip()
+    return Gate(f"{gate.label} {symbol} {number}", gate.statistic, gate.key, symbol, gate.limit)
+
+
+def judge(gates: Sequence[Gate], summaries: Sequence[TestSummary]) -> list[Verdict]:
     """Hold every test against every gate."""
-    return [_verdict(gate, test) for gate in gates for test in summary]
+    return [_verdict(gate, one.test, one.figure(gate.statistic, gate.key)) for gate in gates for one in summaries]
 
 
-def lost(gates: Sequence[Gate], lower_bounds: Sequence[Mapping[str, Any]]) -> list[Verdict]:
-    """The gates that no further record can save, given what the summaries of the tests cannot fall below."""
-    upper = [gate for gate in gates if gate.symbol in ("<", "<=") and not gate.forbidden and gate.field in GROWING]
-    return [verdict for verdict in judge(upper, lower_bounds) if not verdict.passed]
+def already_failed(gates: Sequence[Gate], lower_bounds: Mapping[str, Statistics]) -> list[Verdict]:
+    """The gates that no further record can save, given what the statistics of each test cannot fall below."""
+    upper = [gate for gate in gates if gate.symbol in ("<", "<=") and by_name()[gate.statistic].grows]
+    verdicts = [
+        _verdict(gate, test, bounds.figure(gate.statistic, gate.key)) for gate in upper for test, bounds in lower_bounds.items()
+    ]
+    return [verdict for verdict in verdicts if not verdict.passed]
 
 
-def _verdict(gate: Gate, test: Mapping[str, Any]) -> Verdict:
-    held = test[gate.field] if gate.key is None else test[gate.field][gate.key]
-    label = gate.field if gate.key is None else f"{gate.field}[{gate.key}]"
-    if held is None:
-        # what cannot be computed cannot vouch for a release
-        return Verdict(gate.text, test["test"], None, gate.limit, False, f"{label} does not apply here")
-    value = float(held)
-    passed = OPERATORS[gate.symbol](value, gate.limit) != gate.forbidden
-    return Verdict(gate.text, test["test"], value, gate.limit, passed, f"{label} is {value:.6g}")
+def _verdict(gate: Gate, test: str, value: Figure) -> Verdict:
+    if value is None:  # what cannot be computed cannot vouch for a release
+        return Verdict("failed", gate.text, test, None, gate.limit, f"{gate.label} does not apply here")
+    status: Literal["passed", "failed"] = "passed" if OPERATORS[gate.symbol](value, gate.limit) else "failed"
+    return Verdict(status, gate.text, test, float(value), gate.limit, f"{gate.label} is {value:.6g}")

@@ -5,55 +5,116 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from dit_dask.audit import manifest
+from dit_dask.audit.statistics import Figure, by_name, number_of, plain
+from dit_dask.audit.summary import TestSummary
 from dit_dask.errors import InputError, RunError
 from dit_dask.storage.folder import Folder
 
 NAME = "index.json"
 SCHEMA_VERSION = 1
-Entry = Mapping[str, Any]
 
 
-def entry(folder: Folder, document: Mapping[str, Any], summary: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Describe a complete run by its manifest and summary; `audit` is the same for all data audited in the same way."""
+@dataclass(frozen=True)
+class TestFigures:
+    """What the index keeps of a test: the statistics that the table lists for history; an estimated delta has an interval."""
+
+    __test__ = False
+
+    figures: Mapping[str, Figure]
+    interval: tuple[float, float] | None = None
+
+    @classmethod
+    def of(cls, summary: TestSummary) -> TestFigures:
+        """Take the figures from a summary."""
+        kept = [(one, key) for one in by_name().values() for key in one.shown.get("history", ())]
+        figures = {one.label(key): summary.figure(one.name, key) for one, key in kept}
+        return cls(figures, None if summary.simulation is None else summary.simulation.delta_interval)
+
+    @property
+    def delta(self) -> Figure:
+        """The largest distance."""
+        return self.figures.get("delta")
+
+    def document(self) -> dict[str, Any]:
+        """As in index.json."""
+        interval = {} if self.interval is None else {"interval": list(self.interval)}
+        others = {label: plain(value) for label, value in self.figures.items() if label != "delta"}
+        return {"delta": plain(self.delta), **interval, **others}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> TestFigures:
+        """The inverse of `document`."""
+        ends = document.get("interval")
+        figures = {label: number_of(value) for label, value in document.items() if label != "interval"}
+        return cls(figures, None if ends is None else (float(ends[0]), float(ends[1])))
+
+
+@dataclass(frozen=True)
+class IndexEntry:
+    """A complete run; `audit` is the same for all data audited in the same way."""
+
+    date: str
+    name: str
+    audit: str
+    run: str
+    fingerprint: str
+    rows: int
+    tests: Mapping[str, TestFigures]
+
+    @property
+    def series(self) -> tuple[str, str]:
+        """What makes two runs comparable: name and audit."""
+        return self.name, self.audit
+
+    def document(self) -> dict[str, Any]:
+        """As in index.json."""
+        tests = {test: figures.document() for test, figures in self.tests.items()}
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"tests": tests}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> IndexEntry:
+        """The inverse of `document`."""
+        known = {one.name: document[one.name] for one in fields(cls)}
+        return cls(**known | {"tests": {test: TestFigures.read(kept) for test, kept in document["tests"].items()}})
+
+
+def describe_run(folder: Folder, document: Mapping[str, Any], summaries: Sequence[TestSummary]) -> IndexEntry:
+    """Describe a complete run by its manifest and summaries."""
     config = document["config"]
     asked = {key: config[key] for key in ("data", "schema", "tests", "seed")}
     asked["data"] = {key: value for key, value in config["data"].items() if key != "storage_options"}
-    return {
-        "date": document["timings"]["finished"],
-        "name": config["name"],
-        "audit": hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12],
-        "run": folder.name,
-        "fingerprint": document["input"]["digest"],
-        "rows": document["input"]["used"],
-        "tests": {test["test"]: _figures(test) for test in summary},
-    }
+    return IndexEntry(
+        document["timings"]["finished"],
+        config["name"],
+        hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12],
+        folder.name,
+        document["input"]["digest"],
+        document["input"]["used"],
+        {one.test: TestFigures.of(one) for one in summaries},
+    )
 
 
-def _figures(test: Mapping[str, Any]) -> dict[str, Any]:
-    interval = {"interval": test["delta_interval"]} if "delta_interval" in test else {}
-    return {"delta": test["delta"], **interval, "mean": test["mean"]}
-
-
-def append(output: Folder, mine: Entry) -> None:
+def append(output: Folder, mine: IndexEntry) -> None:
     """Enter a complete run, once; data that came back after other data is entered again, at the date of its return."""
-    entered: dict[str, Any] = {}
+    entered: IndexEntry | None = None
 
     def change(content: bytes | None) -> bytes | None:
+        nonlocal entered
         runs = _runs(content, output)
-        if not entered:
-            series = [one["run"] for one in runs if series_of(one) == series_of(mine)]
-            if series[-1:] == [mine["run"]]:
+        if entered is None:
+            series = [one.run for one in runs if one.series == mine.series]
+            if series[-1:] == [mine.run]:
                 return None
-            entered.update(mine)
-            if mine["run"] in series:
-                entered["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+            returned = mine.run in series
+            entered = replace(mine, date=datetime.now(UTC).isoformat(timespec="seconds")) if returned else mine
         if entered in runs:
             return None
-        document = {"schema_version": SCHEMA_VERSION, "runs": [*runs, entered]}
+        document = {"schema_version": SCHEMA_VERSION, "runs": [one.document() for one in (*runs, entered)]}
         return (manifest.dumps(document) + "\n").encode()
 
     try:
@@ -62,7 +123,7 @@ def append(output: Folder, mine: Entry) -> None:
         raise RunError(f"the run is complete, but is not in the index: {error}; the same command tries again") from error
 
 
-def read(output: Folder) -> list[dict[str, Any]]:
+def read(output: Folder) -> list[IndexEntry]:
     """Return the entries of an output, in the order in which their runs were completed."""
     content = output.read(NAME)
     if content is None:
@@ -70,20 +131,14 @@ def read(output: Folder) -> list[dict[str, Any]]:
     return _runs(content, output)
 
 
-def _runs(content: bytes | None, output: Folder) -> list[dict[str, Any]]:
+def _runs(content: bytes | None, output: Folder) -> list[IndexEntry]:
     if content is None:
         return []
     try:
         document = json.loads(content)
-        is_ours = document["schema_version"] == SCHEMA_VERSION and isinstance(document["runs"], list)
-    except (ValueError, KeyError, TypeError):
-        is_ours = False
-    if not is_ours:
+        runs = [IndexEntry.read(one) for one in document["runs"]] if document["schema_version"] == SCHEMA_VERSION else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        runs = None
+    if runs is None:
         raise RunError(f"{output.url}/{NAME} is not an index that this version can read; move it away to begin a new one")
-    runs: list[dict[str, Any]] = document["runs"]
     return runs
-
-
-def series_of(run: Entry) -> tuple[str, str]:
-    """What makes two runs comparable: name and audit."""
-    return run["name"], run["audit"]

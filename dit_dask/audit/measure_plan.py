@@ -19,7 +19,7 @@ from dit_dask.engines import Procedure
 from dit_dask.errors import InputError
 from dit_dask.inputs.load import read_table
 from dit_dask.measures import kind_of
-from dit_dask.measures.base import Measure, MeasureInput, MeasureResult, Source
+from dit_dask.measures.base import Measure, MeasureEntry, MeasureInput, MeasureResult, Source
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
@@ -60,20 +60,20 @@ class Measurement:
         """The same without the table of its test, which need not travel with every task."""
         return self if self.release_source is None else replace(self, release_source=replace(self.release_source, test=None))
 
-    def entry(self, finding: MeasureResult) -> dict[str, Any]:
+    def entry(self, finding: MeasureResult) -> MeasureEntry:
         """The object in measures.json."""
         release = None if self.release_source is None else self.release_source.parameters
-        return {
-            "measure": self.name,
-            "id": self.id,
-            "parameters": redact_measure(self.parameters),
-            "sanitizer": None if release is None else redact_sanitizer(release),
-            "value": finding.value,
-            "by_value": list(finding.by_value),
-            "records": finding.records,
-            **finding.more,
-            "columns": list(finding.columns),
-        }
+        return MeasureEntry(
+            self.name,
+            self.id,
+            redact_measure(self.parameters),
+            None if release is None else redact_sanitizer(release),
+            finding.value,
+            finding.by_value,
+            finding.records,
+            finding.more,
+            list(finding.columns),
+        )
 
 
 @dataclass(frozen=True, eq=False)

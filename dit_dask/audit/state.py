@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dit_dask.audit.parts import PartFile, part_name, read_part
 from dit_dask.audit.plan import TestPlan, first_rows
-from dit_dask.audit.statistics import Distribution, describe
+from dit_dask.audit.statistics import Distribution, Statistics, describe
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence
 from dit_dask.storage.folder import Folder
@@ -141,13 +141,13 @@ class TestState:
         """The positions of the audited rows that could not be tested."""
         return self.test.audited[np.isin(self._record, list(self.failures))]
 
-    def lower_bounds(self) -> dict[str, Any]:
+    def lower_bounds(self) -> Statistics:
         """The statistics if everything unknown were zero: what the final ones cannot fall below, but for the deviation."""
         known = self._known[self._record]
         distance = np.where(known, np.nan_to_num(self._distance[self._record], posinf=np.inf), 0.0)
         before, after = self._predicted[:, self._record]
         changed = int((known & (before != after)).sum())
-        return {"test": self.test.id, **describe(Distribution.of(distance, self.first, changed))}
+        return describe(Distribution.of(distance, self.first, changed))
 
     def ready(self) -> list[int]:
         """The parts that could be written and are not."""

@@ -1,21 +1,23 @@
-"""The distribution of a test's distances: merged from parts in any order, then described."""
+"""The distribution of a test's distances, merged from parts in any order, and the one table of its statistics."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+from dit_dask.distances import THRESHOLDS
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Bools, Floats, Ints
 
-QUANTILES = (0.5, 0.9, 0.99, 0.999)
-THRESHOLDS = {"0.001": 0.001, "0.00316": 10**-2.5, "0.01": 0.01, "0.1": 0.1}
 MOST_POINTS = 10_000
-CONFIDENCE = 0.95
+
+Figure = float | None  # None: it does not apply
+Output = Literal["terminal", "report", "compare", "history"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,11 @@ class Distribution:
         distinct = np.bincount(inverse, weights=first, minlength=len(unique)).astype(np.int64)
         return cls(unique, np.bincount(inverse, minlength=len(unique)), distinct, changed, skipped)
 
+    @property
+    def total(self) -> int:
+        """How many rows were tested."""
+        return int(self.rows.sum())
+
 
 def merge(parts: Sequence[Distribution]) -> Distribution:
     """Add distributions up; counts are integers, so the order of merging cannot show."""
@@ -49,46 +56,17 @@ def merge(parts: Sequence[Distribution]) -> Distribution:
     return Distribution(unique, rows, distinct, changed, skipped)
 
 
-def describe(distribution: Distribution) -> dict[str, Any]:
-    """Return the statistics over rows, as they go into summary.json."""
-    distance, rows = distribution.distance, distribution.rows
-    total = int(rows.sum())
+def mean(distribution: Distribution) -> float:
+    """The mean distance over rows."""
     with np.errstate(invalid="ignore"):
-        mean = float((distance * rows).sum() / total)
-        variance = float((rows * (distance - mean) ** 2).sum() / total)
-    return {
-        "records": total,
-        "distinct": int(distribution.distinct.sum()),
-        "delta": plain(float(distance[-1])),
-        "mean": plain(mean),
-        "std": plain(math.sqrt(variance)),
-        "quantiles": {str(level): plain(quantile(distribution, level)) for level in QUANTILES},
-        "share_over": {name: int(rows[distance > limit].sum()) / total for name, limit in THRESHOLDS.items()},
-        "argmax_changed": distribution.changed / total,
-        "skipped": distribution.skipped,
-    }
+        return float((distribution.distance * distribution.rows).sum() / distribution.total)
 
 
-def sampled(statistics: Mapping[str, Any], population: int) -> dict[str, Any]:
-    """What a random sample of rows says about all of them, each statement with CONFIDENCE.
-
-    Intervals for the shares are exact binomial ones (Clopper and Pearson), a little wide because rows are drawn without
-    replacement. A sample bounds how many rows may lie above its own maximum, never how far above; if rows were skipped, not
-    even that.
-    """
-    from scipy.stats import beta
-
-    tested, skipped, tail = statistics["records"], statistics["skipped"], (1 - CONFIDENCE) / 2
-    size = tested + skipped  # what was skipped may lie on either side of a limit
-    intervals = {}
-    for name, share in statistics["share_over"].items():
-        over = round(share * tested)
-        most = over + skipped
-        low = float(beta.ppf(tail, over, size - over + 1)) if over else 0.0
-        high = float(beta.ppf(1 - tail, most + 1, size - most)) if most < size else 1.0
-        intervals[name] = [low, high]
-    above = None if skipped else 1 - (1 - CONFIDENCE) ** (1 / size)
-    return {"rows": population, "confidence": CONFIDENCE, "share_over": intervals, "above_delta_at_most": above}
+def standard_deviation(distribution: Distribution) -> float:
+    """The standard deviation over rows; no number where a distance is infinite."""
+    with np.errstate(invalid="ignore"):
+        squares = distribution.rows * (distribution.distance - mean(distribution)) ** 2
+        return math.sqrt(float(squares.sum() / distribution.total))
 
 
 def quantile(distribution: Distribution, level: float) -> float:
@@ -105,11 +83,143 @@ def quantile(distribution: Distribution, level: float) -> float:
     return high - (high - low) * (1 - weight) if weight >= 0.5 else low + (high - low) * weight
 
 
-def plain(value: float) -> float | str | None:
+def share_over(distribution: Distribution, limit: float) -> float:
+    """The share of rows whose distance is larger than a limit."""
+    return int(distribution.rows[distribution.distance > limit].sum()) / distribution.total
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One row of the table below: everything that gates, terminal, report, compare, history and the API know of a statistic.
+
+    `compute` takes the merged distribution and, where there are `keys`, the number of a key; without it the summary has a
+    field of this name, which says something of the release or the engine. `grows` tells whether the figure can only grow
+    as the distances of more records become known, so that a gate can fail early. `shown` lists, for each output, the keys
+    that get a column there (None where there are no keys).
+    """
+
+    name: str
+    title: str
+    compute: Callable[..., float] | None = None
+    keys: Mapping[str, float] = field(default_factory=dict)
+    grows: bool = False
+    format: Literal["number", "share"] = "number"
+    shown: Mapping[Output, Sequence[str | None]] = field(default_factory=dict)
+
+    def figures(self, distribution: Distribution) -> Figure | dict[str, Figure]:
+        """Compute the figure, or one for each key."""
+        if self.compute is None:
+            raise TypeError(f"{self.name} is not computed from distances")
+        if self.keys:
+            return {key: _applicable(self.compute(distribution, number)) for key, number in self.keys.items()}
+        return _applicable(self.compute(distribution))
+
+    def label(self, key: str | None = None) -> str:
+        """The name as gates write it."""
+        return self.name if key is None else f"{self.name}[{key}]"
+
+
+def _applicable(value: float) -> Figure:
+    return None if math.isnan(value) else value
+
+
+def _in(*outputs: Output) -> dict[Output, Sequence[str | None]]:
+    return dict.fromkeys(outputs, (None,))
+
+
+LEVELS = {str(level): level for level in (0.5, 0.9, 0.99, 0.999)}
+QUANTILES_SHOWN: dict[Output, Sequence[str | None]] = {
+    "terminal": ("0.99",),
+    "report": ("0.5", "0.99", "0.999"),
+    "compare": ("0.99",),
+}
+SHARES_SHOWN: dict[Output, Sequence[str | None]] = {
+    "terminal": ("0.01", "0.1"),
+    "report": tuple(THRESHOLDS),
+    "compare": ("0.01",),
+}
+
+# In the order of summary.json and of the columns.
+STATISTICS: tuple[Statistic, ...] = (
+    Statistic("records", "rows", lambda d: d.total, shown=_in("report")),
+    Statistic("distinct", "distinct", lambda d: int(d.distinct.sum()), shown=_in("report")),
+    Statistic(
+        "delta",
+        "delta",
+        lambda d: float(d.distance[-1]),
+        grows=True,
+        shown=_in("terminal", "report", "compare", "history"),
+    ),
+    Statistic("mean", "mean", mean, grows=True, shown=_in("terminal", "report", "compare", "history")),
+    Statistic("std", "std", standard_deviation),
+    Statistic("quantiles", "q{key}", quantile, LEVELS, grows=True, shown=QUANTILES_SHOWN),
+    Statistic("share_over", "d>{key}", share_over, THRESHOLDS, grows=True, format="share", shown=SHARES_SHOWN),
+    Statistic(
+        "argmax_changed",
+        "prediction changed",
+        lambda d: d.changed / d.total,
+        grows=True,
+        format="share",
+        shown=_in("terminal", "report", "compare"),
+    ),
+    Statistic("skipped", "skipped", lambda d: d.skipped),
+    Statistic("classes", "classes", shown=_in("terminal", "report")),
+    Statistic("smallest_class", "smallest", shown=_in("terminal", "report")),
+    Statistic("seconds", "engine s", shown=_in("terminal")),
+)
+
+
+def by_name() -> dict[str, Statistic]:
+    """The rows of the table by their names."""
+    return {statistic.name: statistic for statistic in STATISTICS}
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The figures of one distribution, by the names of the table; a statistic with keys has a mapping."""
+
+    values: Mapping[str, Figure | Mapping[str, Figure]]
+
+    def figure(self, name: str, key: str | None = None) -> Figure:
+        """One figure; None where it does not apply, or was not computed when the run was made."""
+        value = self.values.get(name)
+        if isinstance(value, Mapping):
+            return None if key is None else value.get(key)
+        return value
+
+    def document(self) -> dict[str, Any]:
+        """As in summary.json."""
+        return {
+            name: {key: plain(item) for key, item in value.items()} if isinstance(value, Mapping) else plain(value)
+            for name, value in self.values.items()
+        }
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Statistics:
+        """The inverse of `document`; what a run of another version did not compute is left out."""
+        names = [statistic.name for statistic in STATISTICS if statistic.compute is not None and statistic.name in document]
+        return cls({name: _figures(document[name]) for name in names})
+
+
+def _figures(value: Any) -> Figure | dict[str, Figure]:
+    return {key: number_of(item) for key, item in value.items()} if isinstance(value, Mapping) else number_of(value)
+
+
+def describe(distribution: Distribution) -> Statistics:
+    """Compute all statistics over rows."""
+    return Statistics({one.name: one.figures(distribution) for one in STATISTICS if one.compute is not None})
+
+
+def plain(value: Figure) -> float | str | None:
     """Make a number fit for JSON: infinite is a word, not applicable is null."""
-    if math.isnan(value):
+    if value is None or math.isnan(value):
         return None
     return value if math.isfinite(value) else "inf"
+
+
+def number_of(value: float | str | None) -> Figure:
+    """Read a number back from JSON, where an infinite one is a word."""
+    return float(value) if isinstance(value, str) else value
 
 
 def points(distribution: Distribution) -> dict[str, Floats]:

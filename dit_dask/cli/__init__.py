@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from dit_dask.cli.commands import COMMANDS, FAILED
 from dit_dask.cli.parser import parser
-from dit_dask.errors import DitError
+from dit_dask.errors import DitError, first_line
 
 __all__ = ["main"]
 
@@ -30,8 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return FAILED
     except Exception as error:  # a trace is for developers: users get one line
-        text = (str(error).strip().splitlines() or [""])[0]
-        return _failed(f"unexpected {type(error).__name__}: {text} (--debug shows where)", options.debug)
+        return _failed(f"unexpected {type(error).__name__}: {first_line(error)} (--debug shows where)", options.debug)
     return code
 
 

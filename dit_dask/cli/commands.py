@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dit_dask.config.document import Config
     from dit_dask.storage.folder import Folder
 
-OK, BREACHED, FAILED = 0, 1, WRONG
+OK, GATE_FAILED, FAILED = 0, 1, WRONG
 
 
 def _print(text: str) -> None:
@@ -72,7 +72,7 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     from dit_dask import run as runner
     from dit_dask.audit import manifest
     from dit_dask.execution.progress import choose_progress
-    from dit_dask.reporting import html as report
+    from dit_dask.reporting import text
 
     variables = checked.worker_variables
     cluster.check(checked.cluster, variables)
@@ -87,22 +87,24 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     crew = runner.Workers(connect, cluster.workers(chosen), cluster.memory(chosen), chosen.stall_seconds)
     finished = runner.run(prepared, crew, progress, fresh=getattr(options, "fresh", False))
     if options.json:
-        _print(manifest.dumps(finished.summary))
+        _print(manifest.dumps([one.document() for one in finished.summaries]))
     else:
-        tables = [report.text_table(finished.summary)] if finished.summary else []
-        tables += [report.measures_text(finished.measures)] if finished.measures else []
+        tables = [text.text_table(finished.summaries)] if finished.summaries else []
+        tables += [text.measures_text(finished.measures)] if finished.measures else []
         if tables:
             _print("\n\n".join(tables))
         _print_verdicts(finished.verdicts)
         _print(finished.folder.url)
     if finished.stopped:
-        progress.note("stopped early because a gate is lost; without stop_on_breach the same command goes on to the end")
-    return OK if finished.passed else BREACHED
+        progress.note("stopped early: a gate has already failed; without stop_on_breach the same command goes on to the end")
+    return OK if finished.passed else GATE_FAILED
 
 
 def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
-    for verdict in verdicts:
-        _print(f"{'held    ' if verdict.passed else 'BREACHED'}  {verdict.name}  {verdict.test}: {verdict.reason}")
+    from dit_dask.reporting.text import verdict_lines
+
+    for line in verdict_lines(verdicts):
+        _print(line)
 
 
 def plan(options: argparse.Namespace) -> int:
@@ -112,7 +114,7 @@ def plan(options: argparse.Namespace) -> int:
     from dit_dask.audit import plan as planner
     from dit_dask.audit.grammar import read_config
     from dit_dask.execution import external as black_boxes
-    from dit_dask.reporting import html as report
+    from dit_dask.reporting.text import align
     from dit_dask.storage.filesystem import UnsetVariableError
 
     checked = read_config(options.config, options.set)
@@ -131,9 +133,9 @@ def plan(options: argparse.Namespace) -> int:
         most = "at most " if test.oracle is not None else ""
         lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{most}{one.seconds:.1f}"])
     if plans:
-        _print(report.columns(lines))
+        _print(align(lines))
     if limits:
-        _print("black boxes are not called by a plan: their time is that of calls that all take their whole time limit")
+        _print("external sanitizers are not called by a plan: their time is that of calls that all take their whole time limit")
     for measurement in prepared.measure_plan.measurements if prepared.measure_plan else ():
         _print(f"measure  {measurement.id}")
     seconds, needed = sum(one.seconds for one in plans), planner.memory_needed(cluster.memory(checked.cluster))
@@ -189,39 +191,41 @@ def rank_columns(options: argparse.Namespace) -> int:
 
 def rewrite_report(options: argparse.Namespace) -> int:
     """dit report."""
-    from dit_dask.audit import gates, manifest
+    from dit_dask.audit import gates
+    from dit_dask.audit.summary import read_complete, read_measures
     from dit_dask.reporting import html as report
 
     folder = _folder(options.run)
-    document, summary = manifest.complete(folder)
+    document, summaries = read_complete(folder)
     parsed = [gates.parse(text, "gates") for text in document["config"]["gates"]]
-    report.write(folder, document, summary, gates.judge(parsed, summary))
+    report.write(folder, document, summaries, read_measures(folder), gates.judge(parsed, summaries))
     _print(f"{folder.url}/report.html")
     return OK
 
 
 def gate(options: argparse.Namespace) -> int:
     """dit gate."""
-    from dit_dask.audit import gates, manifest
+    from dit_dask.audit import gates
+    from dit_dask.audit.summary import read_complete
 
-    forbidden = [gates.parse(text, "--fail-on", forbidden=True) for text in options.fail_on]
-    document, summary = manifest.complete(_folder(options.run))
+    forbidden = [gates.parse_forbidden(text, "--fail-on") for text in options.fail_on]
+    document, summaries = read_complete(_folder(options.run))
     asked = forbidden or [gates.parse(text, "gates") for text in document["config"]["gates"]]
     if not asked:
         raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
-    if not summary:
+    if not summaries:
         raise InputError("dit gate: the run has measures only; gates judge tests")
-    verdicts = gates.judge(asked, summary)
+    verdicts = gates.judge(asked, summaries)
     _print_verdicts(verdicts)
-    return OK if all(verdict.passed for verdict in verdicts) else BREACHED
+    return OK if all(verdict.passed for verdict in verdicts) else GATE_FAILED
 
 
 def compare(options: argparse.Namespace) -> int:
     """dit compare."""
-    from dit_dask.audit import manifest
+    from dit_dask.audit.summary import read_complete
     from dit_dask.reporting import compare as comparison
 
-    (_, before), (_, after) = (manifest.complete(_folder(one)) for one in (options.run, options.other))
+    (_, before), (_, after) = (read_complete(_folder(one)) for one in (options.run, options.other))
     _print(comparison.text(before, after))
     return OK
 
@@ -233,7 +237,7 @@ def show_history(options: argparse.Namespace) -> int:
 
     runs = history.named(index.read(_folder(options.url)), options.name)
     _print(manifest.dumps(history.document(runs)) if options.json else history.text(runs))
-    return BREACHED if options.fail_on_rise and history.rises(runs) else OK
+    return GATE_FAILED if options.fail_on_rise and history.rises(runs) else OK
 
 
 def data(options: argparse.Namespace) -> int:

@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dit_dask.distances import THRESHOLDS
 from dit_dask.engines.brute_force import Influence, Procedure, beliefs_on_full, believed, spread
 from dit_dask.engines.noisy_counts import SCALES
 from dit_dask.errors import InputError
+from dit_dask.values.intervals import upper_limit
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats, Ints
 
-THRESHOLDS = {"over_0.001": 0.001, "over_0.00316": 10**-2.5, "over_0.01": 0.01, "over_0.1": 0.1}
-ESTIMATES = ("stderr", "noise", *THRESHOLDS)
+ESTIMATES = ("stderr", "noise", *(f"over_{name}" for name in THRESHOLDS))
+
+
+@dataclass(frozen=True)
+class ExceedanceShares:
+    """Pr[d >= limit] over single draws: on average over rows, for the worst row, and a bound on the latter."""
+
+    mean: float
+    worst: float
+    worst_at_most: float
+
+
+@dataclass(frozen=True)
+class Exceedance:
+    """What repeats show: how many there were, the largest d where nothing was removed, and the shares for each limit."""
+
+    count: int
+    noise: float
+    over: Mapping[str, ExceedanceShares]
 
 
 def influence(table: Table, records: Ints, procedure: Procedure) -> Influence:
@@ -39,7 +59,7 @@ def together(table: Table, records: Ints, procedures: Sequence[Procedure]) -> li
         estimates = {
             "stderr": scale * jackknife(x, y),
             "noise": scale * law_distance(x, z),
-            **{name: (single >= limit).mean(axis=1) for name, limit in THRESHOLDS.items()},
+            **{f"over_{name}": (single >= limit).mean(axis=1) for name, limit in THRESHOLDS.items()},
         }
         predicted, without = (side.mean(axis=1).argmax(axis=1).astype(np.int32) for side in (x, y))
         results.append(spread(Influence(scale * law_distance(x, y), predicted, without, notes, estimates), tested, failures))
@@ -60,21 +80,19 @@ def jackknife(x: Floats, y: Floats) -> Floats:
     return error
 
 
-def exceedance(estimates: Mapping[str, Floats], repeats: int) -> dict[str, Any]:
+def exceedance(estimates: Mapping[str, Floats], repeats: int) -> Exceedance:
     """Describe Pr[d >= limit] over rows: on average, for the worst row, and a bound on the latter for all rows at once.
 
     The bound is the upper end of exact binomial intervals with a joint confidence of 95% (Bonferroni).
     """
-    from scipy.stats import beta
-
-    curve = {}
+    over = {}
     for name in THRESHOLDS:
-        shares = estimates[name][~np.isnan(estimates[name])]
+        shares = estimates[f"over_{name}"]
+        shares = shares[~np.isnan(shares)]
         hits = round(float(shares.max()) * repeats)
-        level = 1 - 0.05 / len(shares)
-        most = 1.0 if hits == repeats else float(beta.ppf(level, hits + 1, repeats - hits))
-        curve[name.removeprefix("over_")] = {"mean": float(shares.mean()), "worst": hits / repeats, "worst_at_most": most}
-    return {"count": repeats, "noise": float(np.nanmax(estimates["noise"])), "over": curve}
+        most = upper_limit(hits, repeats, 0.05 / len(shares))
+        over[name] = ExceedanceShares(float(shares.mean()), hits / repeats, most)
+    return Exceedance(repeats, float(np.nanmax(estimates["noise"])), over)
 
 
 def applies(procedure: object) -> str | None:

@@ -14,7 +14,7 @@ from dit_dask.audit.measure_plan import Measurement, MeasurePlan, ReleaseSource,
 from dit_dask.errors import RunError
 from dit_dask.execution.progress import Progress
 from dit_dask.execution.tests import ATTEMPTS, RETRIES, LostWorkError, gathered, result_of
-from dit_dask.measures.base import DividedMeasure, MeasureResult
+from dit_dask.measures.base import DividedMeasure, MeasureEntry, MeasureResult
 from dit_dask.measures.synthetic.closeness import Piece, Records
 from dit_dask.measures.synthetic.space import Neighbours
 from dit_dask.storage.folder import Folder
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 
-def take(client: Client, measure_plan: MeasurePlan, folder: Folder, progress: Progress) -> list[dict[str, Any]]:
+def take(client: Client, measure_plan: MeasurePlan, folder: Folder, progress: Progress) -> list[MeasureEntry]:
     """Take the measurements that the folder does not have; return the objects of all, in order."""
     known = [entry for one in measure_plan.measurements if (entry := stored(folder, one)) is not None]
     if known:
@@ -47,16 +47,15 @@ def whole(measure_plan: MeasurePlan | None, folder: Folder) -> bool:
     return measure_plan is None or all(stored(folder, one) is not None for one in measure_plan.measurements)
 
 
-def stored(folder: Folder, measurement: Measurement) -> dict[str, Any] | None:
+def stored(folder: Folder, measurement: Measurement) -> MeasureEntry | None:
     """Read back what an earlier task wrote, if all of it is there."""
     try:
-        entry = json.loads(folder.read(f"measures/{measurement.id}.json") or b"")
-    except ValueError:
+        entry = MeasureEntry.read(json.loads(folder.read(f"measures/{measurement.id}.json") or b""))
+    except (ValueError, KeyError, TypeError):
         return None
-    whole = isinstance(entry, dict) and entry.get("id") == measurement.id
-    if whole and entry["columns"] and f"{measurement.id}.parquet" not in folder.names("measures"):
+    if entry.columns and f"{measurement.id}.parquet" not in folder.names("measures"):
         return None
-    return entry if whole else None
+    return entry if entry.id == measurement.id else None
 
 
 class Tasks:
@@ -139,7 +138,7 @@ def keep(folder: Folder, one: Measurement, finding: MeasureResult) -> None:
         buffer = io.BytesIO()
         pq.write_table(pa.table({"record": np.arange(length), **finding.columns}), buffer, compression="zstd")
         folder.write(f"measures/{one.id}.parquet", buffer.getvalue())
-    write_json(folder, f"measures/{one.id}.json", one.entry(finding))
+    write_json(folder, f"measures/{one.id}.json", one.entry(finding).document())
 
 
 def spread(client: Client, records: Records) -> list[Neighbours]:

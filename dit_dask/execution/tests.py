@@ -15,13 +15,14 @@ import numpy as np
 
 from dit_dask.audit.parts import PartFile, part_name, read_part, write_part
 from dit_dask.audit.state import TestState
-from dit_dask.audit.statistics import Distribution, describe, merge, points
+from dit_dask.audit.statistics import Distribution, Statistics, describe, merge, points
+from dit_dask.audit.summary import Outcome
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence, NoisyCounts, Procedure, exact
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.noisy_counts.procedure import shown_loss
 from dit_dask.engines.priority import estimated_influence
-from dit_dask.errors import DitError, RunError
+from dit_dask.errors import DitError, RunError, first_line
 from dit_dask.execution.progress import Counting, Progress
 from dit_dask.execution.stall import Watchdog
 from dit_dask.sanitizers.claims import Recheck, recheck
@@ -52,16 +53,6 @@ class Study:
     def warm(self) -> set[int]:
         """The tests whose code this process has compiled or loaded; that must not count as engine time."""
         return set()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A finished test: its statistics, its distribution, and what its release publishes."""
-
-    statistics: dict[str, Any]
-    points: dict[str, Any]
-    release: Recheck
-    loss: PrivacyLoss | None
 
 
 class LostWorkError(Exception):
@@ -144,8 +135,7 @@ def _sent(client: Client, study: Study) -> Future:
     try:
         return client.scatter(study, broadcast=True, hash=False)
     except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        raise LostWorkError(f"sending the data: {type(error).__name__}: {lines[0][:100]}") from error
+        raise LostWorkError(f"sending the data: {type(error).__name__}: {first_line(error, 100)}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,8 +298,7 @@ def result_of(future: Future, what: str) -> Any:
         raise error
     if isinstance(error, KilledWorker):
         raise KilledTaskError(f"{what}: its worker died again and again (out of memory?)") from error
-    lines = str(error).strip().splitlines() or [""]
-    raise RunError(f"{what}: {type(error).__name__}: {lines[0][:200]}") from error
+    raise RunError(f"{what}: {type(error).__name__}: {first_line(error, 200)}") from error
 
 
 def influence_of(study: Study, group: tuple[int, ...], records: Ints) -> tuple[list[Influence], float]:
@@ -384,6 +373,6 @@ def distribution_of(folder: Folder, names: Sequence[str], marks: Sequence[tuple[
     return merge(stored) if len(stored) > 1 else stored[0]
 
 
-def finish(distribution: Distribution) -> tuple[dict[str, Any], dict[str, Any]]:
+def finish(distribution: Distribution) -> tuple[Statistics, dict[str, Floats]]:
     """On a worker: describe a whole distribution."""
     return describe(distribution), points(distribution)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dit_dask import seeds
@@ -105,9 +105,69 @@ class DividedMeasure(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class MeasureEntry:
+    """One object of measures.json: a result with what was measured and, for a measure of releases, whose release it was."""
+
+    measure: str
+    id: str
+    parameters: Mapping[str, Any]
+    sanitizer: Mapping[str, Any] | None
+    value: float | None
+    by_value: Sequence[Mapping[str, Any]]
+    records: int
+    more: Mapping[str, Any]
+    columns: Sequence[str]
+
+    def document(self) -> dict[str, Any]:
+        """As in measures.json."""
+        shown: dict[str, Any] = {name: getattr(self, name) for name in ENTRY_FIELDS if name != "columns"}
+        return shown | {"by_value": list(self.by_value), **self.more, "columns": list(self.columns)}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> MeasureEntry:
+        """The inverse of `document`; an infinite value is a word there."""
+        known = {name: document[name] for name in ENTRY_FIELDS}
+        more = {name: value for name, value in document.items() if name not in ENTRY_FIELDS}
+        value = float(known["value"]) if isinstance(known["value"], str) else known["value"]
+        return cls(**known | {"value": value, "more": more})
+
+
+ENTRY_FIELDS = tuple(one.name for one in fields(MeasureEntry) if one.name != "more")
+
+
+@dataclass(frozen=True, eq=False)
+class BarChart:
+    """Rates between 0 and 1: for each group one bar a series; what does not apply is None. Of several series the first is
+    what the others are compared with."""
+
+    groups: Mapping[str, Sequence[float | None]]
+    series: Sequence[str]
+    title: str
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePanels:
+    """Cumulative shares, one panel for each title: `at` are its points, `shares` has the values there of each series."""
+
+    panels: Mapping[str, CurvePanel]
+    title: str
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePanel:
+    """The curves of one panel."""
+
+    at: Sequence[float]
+    shares: Mapping[str, Sequence[float]]
+
+
+Chart = BarChart | CurvePanels
+
+
 @dataclass(frozen=True)
 class Section:
-    """A part of the report: a table, and a drawing if there is one; cells are texts or numbers and need no escaping.
+    """A part of the report: a table, and a chart if there is one; cells are texts or numbers and need no escaping.
 
     A detail is in the report only, not in the terminal.
     """
@@ -116,17 +176,17 @@ class Section:
     description: str
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
-    drawing: str = ""
+    chart: Chart | None = None
     detail: bool = False
 
 
-Entries = Sequence[Mapping[str, Any]]
+Entries = Sequence[MeasureEntry]
 
 
-def plainly(entries: Entries) -> list[Section]:
+def present_values(entries: Entries) -> list[Section]:
     """Present any measure: one row for each object in measures.json."""
-    rows = [[entry["id"], entry["value"], entry["records"]] for entry in entries]
-    return [Section(entries[0]["measure"], "", ("measure", "value", "records"), rows)]
+    rows = [[entry.id, entry.value, entry.records] for entry in entries]
+    return [Section(entries[0].measure, "", ("measure", "value", "records"), rows)]
 
 
 def nothing(_parameters: Mapping[str, Any]) -> dict[str, Source]:
@@ -145,4 +205,4 @@ class MeasureKind(Kind[Measure]):
     columns: Callable[[Mapping[str, Any]], Sequence[str] | None] = lambda _parameters: None
     tables: Callable[[Mapping[str, Any]], Mapping[str, Source]] = nothing
     of_releases: Callable[[Mapping[str, Any]], bool] = lambda _parameters: False
-    present: Callable[[Entries], Sequence[Section]] = plainly
+    present: Callable[[Entries], Sequence[Section]] = present_values

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
-from dit_dask.audit.index import Entry, series_of
+from dit_dask.audit.index import IndexEntry, TestFigures
+from dit_dask.audit.statistics import Figure, plain
 from dit_dask.errors import unknown
-from dit_dask.reporting.html import columns, number
+from dit_dask.reporting.text import align, columns_in, number
 
 ROUNDING = 1e-9  # another machine may round the last digits differently; nothing else makes an exact delta move
 
@@ -23,64 +24,70 @@ class Rise:
     test: str
     run: str
     date: str
-    before: float | str
-    after: float | str
+    before: Figure
+    after: Figure
 
 
-def named(runs: Sequence[Entry], name: str | None) -> list[Entry]:
+def named(runs: Sequence[IndexEntry], name: str | None) -> list[IndexEntry]:
     """Keep the runs of one name."""
-    known = {one["name"] for one in runs}
+    known = {one.name for one in runs}
     if name is not None and name not in known:
         raise unknown("--name", name, known)
-    return [one for one in runs if name in (None, one["name"])]
+    return [one for one in runs if name in (None, one.name)]
 
 
-def rises(runs: Sequence[Entry]) -> list[Rise]:
+def rises(runs: Sequence[IndexEntry]) -> list[Rise]:
     """Compare each run with the one before it of the same name and audit."""
     found = []
-    for before, after in _neighbours(runs):
-        for test in before["tests"].keys() & after["tests"].keys():
-            old, new = before["tests"][test], after["tests"][test]
+    for before, after in (pair for series in _series(runs) for pair in pairwise(series)):
+        for test in before.tests.keys() & after.tests.keys():
+            old, new = before.tests[test], after.tests[test]
             if is_rise(old, new):
-                found.append(Rise(after["name"], test, after["run"], after["date"], old["delta"], new["delta"]))
+                found.append(Rise(after.name, test, after.run, after.date, old.delta, new.delta))
     return sorted(found, key=lambda rise: (rise.name, rise.date, rise.test))
 
 
-def is_rise(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def is_rise(old: TestFigures, new: TestFigures) -> bool:
     """Tell whether delta rose by more than rounding or, where it is estimated, beyond both intervals."""
-    if None in (old["delta"], new["delta"]):
+    if old.delta is None or new.delta is None:
         return False
-    most = float(old.get("interval", [old["delta"]])[-1])
-    least = float(new.get("interval", [new["delta"]])[0])
+    most = old.delta if old.interval is None else old.interval[1]
+    least = new.delta if new.interval is None else new.interval[0]
     if math.isinf(most):
         return False
     return least > most + ROUNDING * max(1.0, abs(most))
 
 
-def _neighbours(runs: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
-    ordered = sorted(runs, key=series_of)  # stable: within a series the order of completion stays
-    return [pair for _, group in groupby(ordered, key=series_of) for pair in pairwise(group)]
+def _series(runs: Sequence[IndexEntry]) -> list[list[IndexEntry]]:
+    ordered = sorted(runs, key=lambda run: run.series)  # stable: within a series the order of completion stays
+    return [list(group) for _, group in groupby(ordered, key=lambda run: run.series)]
 
 
-def document(runs: Sequence[Entry]) -> dict[str, Any]:
+def document(runs: Sequence[IndexEntry]) -> dict[str, Any]:
     """The runs and their rises, for --json."""
-    return {"runs": list(runs), "rises": [asdict(rise) for rise in rises(runs)]}
+    found = [asdict(rise) | {"before": plain(rise.before), "after": plain(rise.after)} for rise in rises(runs)]
+    return {"runs": [run.document() for run in runs], "rises": found}
 
 
-def text(runs: Sequence[Entry]) -> str:
-    """Lay out the trend of every test, oldest first; a rise is marked."""
+def text(runs: Sequence[IndexEntry]) -> str:
+    """Lay out the trend of every test, oldest first; a rise of delta is marked."""
     flagged = {(rise.run, rise.date, rise.test) for rise in rises(runs)}
-    lines = [["test", "name", "date", "run", "rows", "delta", "change", ""]]
-    for _, group in groupby(sorted(runs, key=series_of), key=series_of):
-        series = list(group)
-        for test in dict.fromkeys(test for one in series for test in one["tests"]):
-            last = math.nan
-            for one in (one for one in series if test in one["tests"]):
-                shown = one["tests"][test]["delta"]
-                delta = math.nan if shown is None else float(shown)
-                change = 0.0 if delta == last else delta - last
-                mark = "ROSE" if (one["run"], one["date"], test) in flagged else ""
-                figures = (number(one["rows"]), number(shown), number(None if math.isnan(change) else change))
-                lines.append([test, one["name"], one["date"], one["run"], *figures, mark])
-                last = delta
-    return columns(lines)
+    shown = sorted(columns_in("history"), key=lambda column: column.label == "delta")  # beside its change
+    lines = [["test", "name", "date", "run", "rows", *(column.title for column in shown), "change", ""]]
+    for series in _series(runs):
+        for test in dict.fromkeys(test for run in series for test in run.tests):
+            kept = [run for run in series if test in run.tests]
+            for run, change in zip(kept, _changes([run.tests[test].delta for run in kept]), strict=True):
+                figures = [column.show(run.tests[test].figures.get(column.label)) for column in shown]
+                mark = "ROSE" if (run.run, run.date, test) in flagged else ""
+                lines.append([test, run.name, run.date, run.run, number(run.rows), *figures, number(change), mark])
+    return align(lines)
+
+
+def _changes(deltas: Sequence[Figure]) -> Iterator[Figure]:
+    """What each delta adds to the one before it."""
+    for before, after in pairwise([None, *deltas]):
+        if before is None or after is None:
+            yield None
+        else:
+            yield 0.0 if before == after else after - before

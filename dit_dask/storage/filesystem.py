@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from dit_dask.errors import InputError
+from dit_dask.errors import InputError, first_line
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import MASK, public_url
 from dit_dask.storage.retry import FIRST_PATIENCE_SECONDS, error_code, is_transient, retry_transient
@@ -96,8 +96,8 @@ def reason(error: BaseException, location: Location | None = None) -> str:
         return "no space left"
     if is_transient(error):
         return f"the storage does not answer ({type(error).__name__})"
-    text = str(error).strip().splitlines()
-    return _scrubbed(re.sub(r"\s+", " ", text[0]), location)[:200] if text else type(error).__name__
+    text = first_line(error)
+    return _scrubbed(re.sub(r"\s+", " ", text), location)[:200] if text else type(error).__name__
 
 
 def _scrubbed(text: str, location: Location | None) -> str:

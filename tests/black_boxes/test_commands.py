@@ -180,7 +180,7 @@ def test_a_plan_calls_nobody(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_lost_gate_ends_the_run_and_the_rest_can_follow(tmp_path):
+def test_a_failed_gate_ends_the_run_and_the_rest_can_follow(tmp_path):
     log = tmp_path / "calls"
     (tmp_path / "strangers.py").write_text((HERE / "strangers.py").read_text())
     sanitizer = {"name": "python", "target": "strangers:counted", "params": {"log": str(log)}, "cache": "none"}
@@ -188,11 +188,11 @@ def test_a_lost_gate_ends_the_run_and_the_rest_can_follow(tmp_path):
     path = written(tmp_path, sanitizer, tests=tests, gates=["delta <= 1e-9"], stop_on_breach=True)
     stopped = dit("run", path)
     assert stopped.returncode == 1, stopped.stderr
-    assert "BREACHED  delta <= 1e-9" in stopped.stdout
+    assert "FAIL  delta <= 1e-9" in stopped.stdout
     folder = Path(stopped.stdout.splitlines()[-1])
     document = json.loads((folder / "manifest.json").read_text())
     assert document["status"] == "failed"
-    assert "stopped early: delta <= 1e-9 is lost after" in document["error"]
+    assert "stopped early: delta <= 1e-9 has already failed after" in document["error"]
     calls = len(log.read_text().splitlines())
     assert calls < 2 + len(people().drop(columns="name").drop_duplicates())
     whole = dit("run", path, "--set", "stop_on_breach=false")

@@ -189,7 +189,7 @@ def test_a_deployed_audit_runs_once_and_ends_as_the_audit_ends(cluster: Cluster,
     assert set(codes.values()) == {1}, said
     assert name.startswith("census-k-")
     assert all(f"DaskJob {name} ended with 1: exit code 1" in text for text in said)
-    assert "BREACHED  delta <= 0.001" in audit_said
+    assert "FAIL  delta <= 0.001" in audit_said
 
 
 def test_a_scheduled_audit_starts_by_itself_speaks_tls_and_goes_with_its_cron_job(cluster: Cluster, audit: Path) -> None:

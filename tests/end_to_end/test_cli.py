@@ -84,11 +84,13 @@ def test_json_prints_the_summary_and_nothing_else(config_file: Path, tmp_path: P
 def test_gates_decide_the_exit_code(config_file: Path, finished: Path, tmp_path: Path) -> None:
     breached = dit("run", config_file, "--out", tmp_path / "runs", "--quiet", "--set", "gates=['delta <= 0.001']")
     assert breached.returncode == 1
-    assert "BREACHED  delta <= 0.001  mondrian-k2" in breached.stdout
+    assert "FAIL  delta <= 0.001  mondrian-k2" in breached.stdout
     folder = breached.stdout.splitlines()[-1]
-    assert "Breached." in (Path(folder) / "report.html").read_text()
+    assert "<strong>FAIL.</strong>" in (Path(folder) / "report.html").read_text()
     assert dit("gate", folder).returncode == 1
-    assert dit("gate", folder, "--fail-on", "delta > 5").returncode == 0
+    passed = dit("gate", folder, "--fail-on", "delta > 5")
+    assert passed.returncode == 0
+    assert re.match(r"PASS  delta <= 5  mondrian-k2: delta is \d", passed.stdout)
     assert dit("gate", finished, "--fail-on", "delta > 5", "--fail-on", "records == 200").returncode == 1
     assert dit("gate", finished).returncode == 0
 

@@ -28,6 +28,6 @@ def test_a_browser_draws_the_verdict_and_the_curves(config_file: Path, tmp_path:
     page = Path(done.stdout.splitlines()[-1]) / "report.html"
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    assert "<strong>Passed.</strong>" in shown
+    assert "<strong>PASS.</strong>" in shown
     assert shown.count("<path ") == 3
     assert "mondrian-k5" in shown

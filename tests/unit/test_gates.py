@@ -2,17 +2,24 @@ from __future__ import annotations
 
 import pytest
 
-from dit_dask.audit.gates import judge, parse
+from dit_dask.audit.gates import already_failed, judge, parse, parse_forbidden
+from dit_dask.audit.statistics import Statistics
 from dit_dask.errors import InputError
+from dit_dask.reporting.text import verdict_lines
+from tests.unit.summaries import summary
 
-SUMMARY = [
-    {"test": "a", "delta": 0.1, "std": None, "share_over": {"0.01": 0.2}, "quantiles": {"0.99": "inf"}},
-    {"test": "b", "delta": 0.3, "std": 0.1, "share_over": {"0.01": 0.0}, "quantiles": {"0.99": 0.5}},
+SUMMARIES = [
+    summary("a", delta=0.1, std=None, share_over={"0.01": 0.2}, quantiles={"0.99": "inf"}),
+    summary("b", delta=0.3, std=0.1, share_over={"0.01": 0.0}, quantiles={"0.99": 0.5}),
 ]
 
 
-def passed(text: str, *, forbidden: bool = False) -> list[bool]:
-    return [verdict.passed for verdict in judge([parse(text, "gates[0]", forbidden=forbidden)], SUMMARY)]
+def passed(text: str) -> list[bool]:
+    return [verdict.passed for verdict in judge([parse(text, "gates[0]")], SUMMARIES)]
+
+
+def passed_unless(text: str) -> list[bool]:
+    return [verdict.passed for verdict in judge([parse_forbidden(text, "--fail-on")], SUMMARIES)]
 
 
 def test_gates_must_hold_for_every_test() -> None:
@@ -21,15 +28,42 @@ def test_gates_must_hold_for_every_test() -> None:
     assert passed("share_over[0.01] == 0") == [False, True]
     assert passed("quantiles[0.99] < 1e3") == [False, True]
     assert passed("delta < inf") == [True, True]
+    assert passed("classes >= 7") == [True, True]
+    assert passed("seconds > 1.5") == [False, False]
 
 
-def test_fail_on_breaches_where_it_is_true() -> None:
-    assert passed("delta > 0.2", forbidden=True) == [True, False]
+@pytest.mark.parametrize("symbol", ["<=", ">=", "<", ">", "==", "!="])
+@pytest.mark.parametrize("limit", ["0.05", "0.1", "0.3", "0.5"])
+def test_fail_on_is_the_opposite_of_the_same_gate(symbol: str, limit: str) -> None:
+    condition = f"delta {symbol} {limit}"
+    assert passed_unless(condition) == [not ok for ok in passed(condition)]
+
+
+def test_a_line_says_what_was_demanded_and_not_its_opposite() -> None:
+    verdicts = judge([parse_forbidden("delta>2e-1", "--fail-on"), parse("share_over[0.01] < 1", "gates[0]")], SUMMARIES)
+    assert list(verdict_lines(verdicts)) == [
+        "PASS  delta <= 2e-1  a: delta is 0.1",
+        "FAIL  delta <= 2e-1  b: delta is 0.3",
+        "PASS  share_over[0.01] < 1  a: share_over[0.01] is 0.2",
+        "PASS  share_over[0.01] < 1  b: share_over[0.01] is 0",
+    ]
 
 
 def test_what_does_not_apply_cannot_vouch_for_a_release() -> None:
     assert passed("std >= 0") == [False, True]
-    assert passed("std > 5", forbidden=True) == [False, True]
+    assert passed_unless("std > 5") == [False, True]
+    assert passed("quantiles[0.5] >= 0") == [False, False]  # a run that did not compute it
+
+
+def test_only_what_can_only_grow_fails_early() -> None:
+    bounds = {"a": Statistics({"delta": 0.3, "std": 0.3, "records": 5, "share_over": {"0.01": 0.2}})}
+
+    def early(text: str) -> list[str]:
+        return [verdict.test for verdict in already_failed([parse(text, "gates[0]")], bounds)]
+
+    assert early("delta <= 0.2") == early("share_over[0.01] < 0.2") == ["a"]
+    assert early("delta <= 0.3") == early("delta >= 0.9") == early("delta == 0") == []
+    assert early("std <= 0.2") == early("records < 5") == []
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dit_dask.audit import index
-from dit_dask.errors import InputError
+from dit_dask.audit.index import IndexEntry, TestFigures
+from dit_dask.errors import InputError, RunError
 from dit_dask.reporting import history
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 
 
-def run(name: str, number: int, delta: Any, **more: Any) -> dict[str, Any]:
-    tests = {"mondrian-k2": {"delta": delta, "mean": 0.1, **more}}
-    date = f"2026-11-{number:02d}T03:00:00+00:00"
-    return {"date": date, "name": name, "audit": "a", "run": f"{name}-{number}", "fingerprint": "f", "rows": 9, "tests": tests}
+def run(name: str, number: int, delta: Any, audit: str = "a") -> IndexEntry:
+    tests = {"mondrian-k2": TestFigures.read({"delta": delta, "mean": 0.1})}
+    return IndexEntry(f"2026-11-{number:02d}T03:00:00+00:00", name, audit, f"{name}-{number}", "f", 9, tests)
 
 
 @pytest.mark.parametrize(
@@ -36,12 +37,12 @@ def run(name: str, number: int, delta: Any, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_a_rise_is_more_than_rounding_or_beyond_both_intervals(old: dict[str, Any], new: dict[str, Any], rose: bool) -> None:
-    assert history.is_rise(old, new) is rose
+    assert history.is_rise(TestFigures.read(old), TestFigures.read(new)) is rose
 
 
 def test_runs_are_compared_with_the_one_before_of_the_same_name_and_audit() -> None:
     runs = [run("a", 1, 0.1), run("b", 2, 0.9), run("a", 3, 0.2), run("b", 4, 0.8), run("a", 5, 0.15)]
-    other = run("a", 6, 0.9) | {"audit": "another question"}
+    other = run("a", 6, 0.9, "another question")
     (rise,) = history.rises([*runs, other])
     assert (rise.name, rise.run, rise.before, rise.after) == ("a", "a-3", 0.1, 0.2)
 
@@ -51,8 +52,8 @@ def test_data_that_did_not_change_is_entered_once_and_data_that_came_back_again(
     for number in (1, 1, 2, 2, 1, 1):
         index.append(output, run("a", number, number / 10))
     entered = index.read(output)
-    assert [one["run"] for one in entered] == ["a-1", "a-2", "a-1"]
-    assert entered[2]["date"] > entered[0]["date"]
+    assert [one.run for one in entered] == ["a-1", "a-2", "a-1"]
+    assert entered[2].date > entered[0].date
     assert [rise.run for rise in history.rises(entered)] == ["a-2"]
 
 
@@ -60,6 +61,23 @@ def test_the_trend_is_a_table_with_rises_marked(tmp_path: Path) -> None:
     lines = history.text([run("a", 1, 0.1), run("a", 2, 0.3), run("a", 3, None)]).splitlines()
     assert [line.split()[-1] for line in lines[1:]] == ["–", "ROSE", "–"]
     assert lines[2].split()[-3:-1] == ["0.3", "0.2"]
+
+
+@pytest.mark.parametrize("figures", [{"delta": "inf", "mean": None}, {"delta": 0.5, "interval": [0.25, 0.75], "mean": 0.1}])
+def test_an_entry_is_read_and_written_without_any_change(figures: dict[str, Any]) -> None:
+    document = run("a", 1, 0.5).document() | {"tests": {"laplace": figures}}
+    assert json.dumps(IndexEntry.read(document).document()) == json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    "content", [b"[]", b"{}", b'{"schema_version": 2, "runs": []}', b'{"schema_version": 1, "runs": [{}]}']
+)
+def test_an_index_of_another_kind_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "index.json").write_bytes(content)
+    output = Folder(Location(str(tmp_path), {}))
+    with pytest.raises(RunError, match="move it away to begin a new one"):
+        index.append(output, run("a", 1, 0.1))
+    assert (tmp_path / "index.json").read_bytes() == content
 
 
 def test_an_output_without_runs_says_so(tmp_path: Path) -> None:

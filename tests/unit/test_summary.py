@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from dit_dask.audit.statistics import MOST_POINTS, Distribution, describe, merge, points
+from dit_dask.audit.statistics import MOST_POINTS, Distribution, Statistics, describe, merge, points
+from dit_dask.audit.summary import TestSummary as Summary
+from dit_dask.audit.summary import extrapolate
+from dit_dask.measures.base import MeasureEntry
+from dit_dask.values.intervals import lower_limit, upper_limit
+from tests.unit.summaries import DOCUMENT
 
 distances = st.lists(st.sampled_from([0.0, 0.002, 0.004, 0.05, 0.25, 1 / 3, 2.0]), min_size=1, max_size=60)
 
@@ -18,9 +24,13 @@ def distribution(values: list[float], changed: int = 0) -> Distribution:
     return Distribution.of(np.array(values), np.ones(len(values), bool), changed)
 
 
+def described(found: Distribution) -> str:
+    return json.dumps(describe(found).document(), allow_nan=False)
+
+
 @given(distances)
 def test_statistics_are_numpys_over_rows(values: list[float]) -> None:
-    found = describe(distribution(values))
+    found = describe(distribution(values)).document()
     assert found["delta"] == max(values)
     assert found["mean"] == pytest.approx(np.mean(values), abs=1e-14)  # another order of additions
     assert found["std"] == pytest.approx(np.std(values), abs=1e-12)
@@ -36,13 +46,13 @@ def test_merging_in_any_cut_and_order_changes_no_bit(values: list[float], cuts: 
     pieces = [distribution(values[a:b], 1) for a, b in pairwise(edges)]
     whole = merge(pieces[::-1])
     once = distribution(values, len(pieces))
-    assert json.dumps(describe(whole)) == json.dumps(describe(once))
+    assert described(whole) == described(once)
     nested = merge([merge(pieces[:1]), merge(pieces[1:])]) if len(pieces) > 1 else merge(pieces)
-    assert json.dumps(describe(nested)) == json.dumps(describe(once))
+    assert described(nested) == described(once)
 
 
 def test_infinite_distances_are_words_and_never_nan() -> None:
-    found = describe(distribution([0.0, math.inf]))
+    found = describe(distribution([0.0, math.inf])).document()
     assert (found["delta"], found["mean"], found["std"]) == ("inf", "inf", None)
     assert found["quantiles"]["0.5"] == "inf"
     json.dumps(found, allow_nan=False)
@@ -63,3 +73,67 @@ def test_duplicates_count_once_among_distinct_records() -> None:
     drawn = points(both)
     assert drawn["cumulative"].tolist() == [2 / 3, 1.0]
     assert drawn["cumulative_distinct"].tolist() == [0.5, 1.0]
+
+
+SHARES = {"mean": 0.25, "worst": 0.5, "worst_at_most": 0.75}
+OPTIONAL = {
+    "exact": {},
+    "repeated": {"repeats": {"count": 30, "noise": 0.125, "over": {"0.001": SHARES, "0.1": SHARES}}},
+    "simulated": {
+        "largest_unbiased": 0.5,
+        "delta_interval": [0.25, 0.75],
+        "effective_epsilon": {"at_least": "inf", "confidence": 0.99},
+    },
+    "simulated without a claim": {"largest_unbiased": "inf", "delta_interval": [0.0, 2.0], "effective_epsilon": None},
+    "sampled": {"sampling": {"rows": 900, "confidence": 0.95, "share_over": {"0.01": [0.1, 0.2]}, "above_delta_at_most": None}},
+    "external": {"oracle": {"deterministic": None, "rows": 60, "nearest": 0}, "skipped_records": [3, 9]},
+}
+
+
+@pytest.mark.parametrize("kind", OPTIONAL)
+def test_a_summary_is_read_and_written_without_any_change(kind: str) -> None:
+    statistics = describe(distribution([0.0, 0.25, math.inf])).document()
+    document = DOCUMENT | statistics | OPTIONAL[kind]
+    names = ["test", "parameters", "engine", "engine_reason", *statistics]
+    names += ["classes", "smallest_class", "claim_holds", "claim_broken", *OPTIONAL[kind], "seconds"]
+    ordered = {name: document[name] for name in names}
+    summary = Summary.read(json.loads(json.dumps(ordered)))
+    assert json.dumps(summary.document()) == json.dumps(ordered)
+    assert summary.delta == math.inf
+
+
+def test_a_measure_entry_is_read_and_written_without_any_change() -> None:
+    document = {
+        "measure": "accuracy",
+        "id": "accuracy.raw",
+        "parameters": {"bins": 10},
+        "sanitizer": None,
+        "value": 0.5,
+        "by_value": [{"columns": ["age"], "tvd": 0.5}],
+        "records": 60,
+        "tvd": 0.5,
+        "rows": [60, 60],
+        "columns": ["rate"],
+    }
+    entry = MeasureEntry.read(document)
+    assert json.dumps(entry.document()) == json.dumps(document)
+    assert (entry.id, entry.value, entry.more) == ("accuracy.raw", 0.5, {"tvd": 0.5, "rows": [60, 60]})
+
+
+@pytest.mark.parametrize("trials", [1, 7, 40, 999])
+@pytest.mark.parametrize("tail", [0.025, 0.05 / 40])
+def test_limits_are_those_of_an_exact_binomial_test(trials: int, tail: float) -> None:
+    for successes in {0, 1, trials // 3, trials - 1, trials}:
+        exact = stats.binomtest(successes, trials).proportion_ci(1 - 2 * tail, "exact")
+        found = lower_limit(successes, trials, tail), upper_limit(successes, trials, tail)
+        assert found == pytest.approx((exact.low, exact.high), abs=1e-12)  # scipy searches for a root
+
+
+def test_rows_that_were_skipped_may_lie_on_either_side_of_a_limit() -> None:
+    shares = {"0.01": 0.25}
+    skipped = extrapolate(Statistics({"records": 40, "skipped": 10, "share_over": shares}), 900)
+    assert skipped.share_over["0.01"] == (lower_limit(10, 50, 0.025000000000000022), upper_limit(20, 50, 0.025000000000000022))
+    assert skipped.above_delta_at_most is None
+    whole = extrapolate(Statistics({"records": 40, "skipped": 0, "share_over": shares}), 900)
+    assert (whole.rows, whole.confidence) == (900, 0.95)
+    assert whole.above_delta_at_most == pytest.approx(1 - 0.05 ** (1 / 40), rel=1e-12)

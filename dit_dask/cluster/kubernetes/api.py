@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from dit_dask.errors import InputError, RunError
+from dit_dask.errors import InputError, RunError, first_line
 
 CALL_SECONDS = 20.0
 EXTRA = "Kubernetes needs another package: pip install 'dit_dask[kubernetes]'"
@@ -178,5 +178,5 @@ def _reason(error: Exception, status: int | None) -> str:
     """Shorten the server's message."""
     if status == 404 and "page not found" in str(error):
         return "the Dask operator's definitions are not installed (see deploy/README.md)"
-    text = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return f"{status}: {text[:200]}" if status else text[:200]
+    text = first_line(error, 200) or type(error).__name__
+    return f"{status}: {text}" if status else text

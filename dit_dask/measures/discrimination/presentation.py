@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dit_dask.measures.bars import bars
-from dit_dask.measures.base import Entries, Section
+from dit_dask.measures.base import BarChart, Entries, MeasureEntry, Section
 
 MOST_VALUES = 5
 ABOUT = (
@@ -29,28 +28,28 @@ ABOUT_SKEWNESS = "How far the published values tell whether someone has the sens
 
 def present(entries: Entries) -> list[Section]:
     """Show the rates of the table, then the attacks, then the values that give away most."""
-    of_table = [entry for entry in entries if "attack" not in entry["parameters"]]
-    of_releases = [entry for entry in entries if "attack" in entry["parameters"]]
+    of_table = [entry for entry in entries if "attack" not in entry.parameters]
+    of_releases = [entry for entry in entries if "attack" in entry.parameters]
     sections = []
     if of_table:
-        rows = [[subject(entry), entry["value"], *_interval(entry), entry["entropy"], entry["records"]] for entry in of_table]
+        rows = [[subject(entry), entry.value, *_interval(entry), entry.more["entropy"], entry.records] for entry in of_table]
         names = ("discrimination rate", "rate", "interval", "entropy, bits", "rows")
-        drawing = bars({row[0]: [row[1]] for row in rows}, ["rate"], "Discrimination rates")
-        sections.append(Section("Discrimination rates of the table", ABOUT, names, rows, drawing))
+        chart = BarChart({row[0]: [row[1]] for row in rows}, ["rate"], "Discrimination rates")
+        sections.append(Section("Discrimination rates of the table", ABOUT, names, rows, chart))
     if of_releases:
         sections.append(_side_by_side(of_releases))
     rows = [
         [subject(entry), release_name(entry), value_name(line), line["count"], line["rate"], line["refinement"]]
         for entry in entries
-        for line in entry["by_value"][:MOST_VALUES]
-        if "partitions" not in entry
+        for line in entry.by_value[:MOST_VALUES]
+        if "partitions" not in entry.more
     ]
     columns = ("measure", "of", "value", "rows", "rate", "refinement")
     sections.append(Section("Values that give away most", ABOUT_VALUES, columns, rows, detail=True))
     lines = [
         [subject(entry), release_name(entry), line["value"] or "(not named)", line["count"], line["rate"]]
         for entry in entries
-        for line in sorted(entry.get("partitions", ()), key=lambda line: -float(line["rate"]))[:MOST_VALUES]
+        for line in sorted(entry.more.get("partitions", ()), key=lambda line: -float(line["rate"]))[:MOST_VALUES]
     ]
     if lines:
         title, header = "Sensitive values given away most", ("measure", "of", "sensitive value", "rows", "rate")
@@ -62,16 +61,16 @@ def _side_by_side(entries: Entries) -> Section:
     names = list(dict.fromkeys(release_name(entry) for entry in entries))
     table: dict[str, dict[str, Any]] = {}
     for entry in entries:
-        table.setdefault(subject(entry), {})[release_name(entry)] = entry["value"]
+        table.setdefault(subject(entry), {})[release_name(entry)] = entry.value
     groups = {measure: [values.get(name) for name in names] for measure, values in table.items()}
     rows = [[measure, *values] for measure, values in groups.items()]
-    drawing = bars(groups, names, "Attacks on the original and on the releases")
-    return Section("Attacks on the releases", ABOUT_ATTACKS, ("attack", *names), rows, drawing)
+    chart = BarChart(groups, names, "Attacks on the original and on the releases")
+    return Section("Attacks on the releases", ABOUT_ATTACKS, ("attack", *names), rows, chart)
 
 
-def subject(entry: Mapping[str, Any]) -> str:
+def subject(entry: MeasureEntry) -> str:
     """Say in a few words what was measured."""
-    given = entry["parameters"]
+    given = entry.parameters
     keys = ", ".join(given["keys"]) if "keys" in given else "all quasi-identifiers"
     if "attack" not in given:
         text = f"{keys} → {given.get('target', 'the record itself')}"
@@ -86,9 +85,9 @@ def subject(entry: Mapping[str, Any]) -> str:
     return text if given["estimator"] == "plug-in" else f"{text}, {given['estimator']}"
 
 
-def release_name(entry: Mapping[str, Any]) -> str:
+def release_name(entry: MeasureEntry) -> str:
     """Name what the measure was taken of."""
-    sanitizer = entry["sanitizer"]
+    sanitizer = entry.sanitizer
     if sanitizer is None:
         return "original"
     shown = [f"{key}={value}" for key, value in sanitizer.items() if key != "name" and value != "strict"]
@@ -104,6 +103,6 @@ def value_name(line: Mapping[str, Any]) -> str:
     return ", ".join("(missing)" if part is None else part for part in parts)
 
 
-def _interval(entry: Mapping[str, Any]) -> list[str | None]:
-    ends = entry.get("interval")
+def _interval(entry: MeasureEntry) -> list[str | None]:
+    ends = entry.more.get("interval")
     return [None if ends is None else f"{ends[0]:.4f} to {ends[1]:.4f}"]

@@ -80,12 +80,14 @@ def _present(entries: Entries) -> list[Section]:
     header = ("accuracy", "TVD", "expected", "between halves", "L1D", "Hellinger", "worst column", "its TVD", "records")
     rows = []
     for entry in entries:
-        if entry["value"] is None:
-            rows.append([entry["id"], None, None, None, None, None, entry["reason"], None, None])
+        if entry.value is None:
+            rows.append([entry.id, None, None, None, None, None, entry.more["reason"], None, None])
             continue
-        worst = max(entry["by_column"], key=lambda column: float(entry["by_column"][column]["tvd"]))
-        levels = (entry["tvd"], entry["expected"]["tvd"], entry["noise"]["tvd"], entry["l1d"], entry["hellinger"])
-        rows.append([entry["id"], *levels, worst, entry["by_column"][worst]["tvd"], entry["records"]])
+        more = entry.more
+        by_column = {column: float(score["tvd"]) for column, score in more["by_column"].items()}
+        worst = max(by_column, key=by_column.__getitem__)
+        levels = (more["tvd"], more["expected"]["tvd"], more["noise"]["tvd"], more["l1d"], more["hellinger"])
+        rows.append([entry.id, *levels, worst, by_column[worst], entry.records])
     return [Section("Accuracy", ABOUT, header, rows)]
 
 

@@ -12,8 +12,16 @@ import numpy as np
 from dit_dask.config.constraints import Choice, Field, Integer, Record
 from dit_dask.config.registry import Context
 from dit_dask.errors import InputError
-from dit_dask.measures.base import Entries, MeasureInput, MeasureKind, MeasureResult, Section
-from dit_dask.measures.curves import pair
+from dit_dask.measures.base import (
+    CurvePanel,
+    CurvePanels,
+    Entries,
+    MeasureEntry,
+    MeasureInput,
+    MeasureKind,
+    MeasureResult,
+    Section,
+)
 from dit_dask.measures.synthetic.accuracy_measure import NO_RECORDS
 from dit_dask.measures.synthetic.buckets import MOST_BINS
 from dit_dask.measures.synthetic.closeness import CANNOT_SHOW, LEVEL, Closeness, Piece, Records, conclude, encode_tables
@@ -161,19 +169,28 @@ def _present(entries: Entries) -> list[Section]:
     rows: list[list[Any]] = []
     sections = []
     for entry in entries:
-        if entry["value"] is None:
-            rows.append([entry["id"], entry["reason"], *[None] * 7])
+        if entry.value is None:
+            rows.append([entry.id, entry.more["reason"], *[None] * 7])
             continue
-        effects = {test["name"]: test["effect"] for test in entry["by_value"]}
-        shares = (entry["share_nearer_training"], entry["share_expected"], entry["identical"], entry["holdout_identical"])
-        rows.append([entry["id"], not entry["passed"], effects["dcr"], effects["nndr"], *shares, entry["records"]])
-        drawing = pair(entry["curves"])
-        tests = [_line(test) for test in entry["by_value"]]
-        sections.append(Section(f"Closeness: {entry['id']}", _sentence(entry), TESTS, tests, drawing, detail=True))
+        effects = {test["name"]: test["effect"] for test in entry.by_value}
+        shares = [entry.more[name] for name in SHARES]
+        rows.append([entry.id, not entry.more["passed"], effects["dcr"], effects["nndr"], *shares, entry.records])
+        tests = [_line(test) for test in entry.by_value]
+        sections.append(Section(f"Closeness: {entry.id}", _sentence(entry), TESTS, tests, _chart(entry), detail=True))
     return [Section("Closeness", ABOUT + CANNOT_SHOW + ".", header, rows), *sections]
 
 
+SHARES = ("share_nearer_training", "share_expected", "identical", "holdout_identical")
+PANELS = {"dcr": "distance to the closest record", "nndr": "nearest by second nearest"}
 TESTS = ("test", "effect", "without difference", "99% interval", "p, corrected", "synthetic is closer")
+
+
+def _chart(entry: MeasureEntry) -> CurvePanels:
+    panels = {}
+    for name, curves in entry.more["curves"].items():
+        shares = {side: curves[side] for side in ("holdout", "synthetic")}
+        panels[PANELS.get(name, name)] = CurvePanel(curves["distance"], shares)
+    return CurvePanels(panels, "Cumulative distributions of distances of synthetic and holdout records to training records")
 
 
 def _line(test: Mapping[str, Any]) -> list[Any]:
@@ -181,11 +198,12 @@ def _line(test: Mapping[str, Any]) -> list[Any]:
     return [test["name"], test["effect"], test["expected"], f"{low:.3g} to {high:.3g}", test["adjusted"], test["closer"]]
 
 
-def _sentence(entry: Mapping[str, Any]) -> str:
-    training, synthetic, holdout = entry["rows"]
+def _sentence(entry: MeasureEntry) -> str:
+    training, synthetic, holdout = entry.more["rows"]
+    reason = entry.more["reason"]
     sizes = f"{synthetic:,} synthetic and {holdout:,} holdout records against {training:,} training records"
-    same = f"identical to a training record: {entry['identical']:.2%} and {entry['holdout_identical']:.2%}"
-    return f"{entry['reason'][:1].upper()}{entry['reason'][1:]}. {sizes}; {same}."
+    same = f"identical to a training record: {entry.more['identical']:.2%} and {entry.more['holdout_identical']:.2%}"
+    return f"{reason[:1].upper()}{reason[1:]}. {sizes}; {same}."
 
 
 KIND = MeasureKind(

@@ -1,0 +1,308 @@
+"""What a finished test says: one typed object of summary.json, how it is built, written and read back."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from dit_dask.audit import manifest
+from dit_dask.audit.grammar import redact_test
+from dit_dask.audit.state import TestState
+from dit_dask.audit.statistics import Figure, Statistics, by_name, number_of, plain
+from dit_dask.engines import NoisyCounts
+from dit_dask.engines.noisy_counts import Simulated, delta_interval
+from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
+from dit_dask.engines.noisy_counts.procedure import distinct_patterns
+from dit_dask.engines.repeated import Exceedance, ExceedanceShares, exceedance
+from dit_dask.errors import InputError
+from dit_dask.measures.base import MeasureEntry
+from dit_dask.sanitizers.claims import Recheck
+from dit_dask.storage.folder import Folder
+from dit_dask.values.intervals import lower_limit, upper_limit
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Floats
+
+CONFIDENCE = 0.95
+Curve = tuple["Floats", "Floats"]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the workers found for a test: its statistics, its distribution, and what its release publishes."""
+
+    statistics: Statistics
+    points: Mapping[str, Floats]
+    release: Recheck
+    loss: PrivacyLoss | None
+
+
+@dataclass(frozen=True)
+class BrokenClaim:
+    """How many classes, and records in them, break what the sanitizer claims."""
+
+    classes: int
+    records: int
+
+
+@dataclass(frozen=True)
+class EffectiveEpsilon:
+    """The privacy loss that samples of the noise show, at least, with some confidence."""
+
+    at_least: Figure
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What a simulation adds to its statistics."""
+
+    largest_unbiased: Figure
+    delta_interval: tuple[float, float]
+    effective_epsilon: EffectiveEpsilon | None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What a random sample of rows says about all `rows`, each statement with the same confidence."""
+
+    rows: int
+    confidence: float
+    share_over: Mapping[str, tuple[float, float]]
+    above_delta_at_most: float | None
+
+
+@dataclass(frozen=True)
+class ExternalCalls:
+    """How an external sanitizer behaved on the whole table, and the rows that it failed on."""
+
+    probe: Mapping[str, Any]
+    skipped_records: Sequence[int]
+
+
+@dataclass(frozen=True, eq=False)
+class TestSummary:
+    """One object of summary.json."""
+
+    __test__ = False
+
+    test: str
+    parameters: Mapping[str, Any]
+    engine: str
+    engine_reason: str | None
+    statistics: Statistics
+    classes: int | None
+    smallest_class: int | None
+    claim_holds: bool | None
+    claim_broken: BrokenClaim
+    seconds: Figure
+    simulation: Simulation | None = None
+    repeats: Exceedance | None = None
+    sampling: Sampling | None = None
+    external: ExternalCalls | None = None
+
+    def figure(self, name: str, key: str | None = None) -> Figure:
+        """The figure of a statistic, whether it is of the distances, the release or the engine."""
+        if by_name()[name].compute is not None:
+            return self.statistics.figure(name, key)
+        value: Figure = getattr(self, name)
+        return value
+
+    @property
+    def delta(self) -> Figure:
+        """The largest distance."""
+        return self.statistics.figure("delta")
+
+    def document(self) -> dict[str, Any]:
+        """As in summary.json."""
+        return {
+            "test": self.test,
+            "parameters": self.parameters,
+            "engine": self.engine,
+            "engine_reason": self.engine_reason,
+            **self.statistics.document(),
+            "classes": self.classes,
+            "smallest_class": self.smallest_class,
+            "claim_holds": self.claim_holds,
+            "claim_broken": asdict(self.claim_broken),
+            **self._optional(),
+            "seconds": plain(self.seconds),
+        }
+
+    def _optional(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+        if self.repeats is not None:
+            shown["repeats"] = asdict(self.repeats)
+        if self.simulation is not None:
+            loss = self.simulation.effective_epsilon
+            shown["largest_unbiased"] = plain(self.simulation.largest_unbiased)
+            shown["delta_interval"] = list(self.simulation.delta_interval)
+            shown["effective_epsilon"] = loss and {"at_least": plain(loss.at_least), "confidence": loss.confidence}
+        if self.sampling is not None:
+            intervals = {name: list(ends) for name, ends in self.sampling.share_over.items()}
+            shown["sampling"] = asdict(self.sampling) | {"share_over": intervals}
+        if self.external is not None:
+            shown["oracle"] = dict(self.external.probe)
+            shown["skipped_records"] = list(self.external.skipped_records)
+        return shown
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> TestSummary:
+        """The inverse of `document`."""
+        return cls(
+            document["test"],
+            document["parameters"],
+            document["engine"],
+            document["engine_reason"],
+            Statistics.read(document),
+            document["classes"],
+            document["smallest_class"],
+            document["claim_holds"],
+            BrokenClaim(**document["claim_broken"]),
+            number_of(document["seconds"]),
+            _read_simulation(document) if "delta_interval" in document else None,
+            _read_repeats(document["repeats"]) if "repeats" in document else None,
+            _read_sampling(document["sampling"]) if "sampling" in document else None,
+            ExternalCalls(document["oracle"], document["skipped_records"]) if "oracle" in document else None,
+        )
+
+
+def _read_simulation(document: Mapping[str, Any]) -> Simulation:
+    low, high = map(float, document["delta_interval"])
+    loss = document["effective_epsilon"]
+    epsilon = None if loss is None else EffectiveEpsilon(number_of(loss["at_least"]), loss["confidence"])
+    return Simulation(number_of(document["largest_unbiased"]), (low, high), epsilon)
+
+
+def _read_repeats(document: Mapping[str, Any]) -> Exceedance:
+    over = {limit: ExceedanceShares(**shares) for limit, shares in document["over"].items()}
+    return Exceedance(document["count"], document["noise"], over)
+
+
+def _read_sampling(document: Mapping[str, Any]) -> Sampling:
+    intervals = {name: (low, high) for name, (low, high) in document["share_over"].items()}
+    return Sampling(document["rows"], document["confidence"], intervals, document["above_delta_at_most"])
+
+
+def summarise(state: TestState, outcome: Outcome) -> TestSummary:
+    """Put together what is known of a finished test."""
+    test, release = state.test, outcome.release
+    simulation, repeats = _estimates(state, outcome.loss)
+    return TestSummary(
+        test.id,
+        redact_test(test.parameters),
+        test.engine,
+        test.engine_reason,
+        outcome.statistics,
+        release.classes,
+        release.smallest_class,
+        release.holds,
+        BrokenClaim(release.broken_classes, release.broken_records),
+        round(state.seconds, 6),
+        simulation,
+        repeats,
+        _sampling(state, outcome.statistics),
+        _external_calls(state),
+    )
+
+
+def _estimates(state: TestState, loss: PrivacyLoss | None) -> tuple[Simulation | None, Exceedance | None]:
+    """What estimates add: an interval for delta and the epsilon lost, or how often repeats exceed a limit."""
+    procedure, estimates = state.test.procedure, state.estimates(state.records)
+    if not estimates:
+        return None, None
+    if not isinstance(procedure, NoisyCounts):
+        return None, exceedance(state.row_estimates(), procedure.repeats)
+    simulated = Simulated(estimates["unbiased"], estimates["unbiased"], estimates["stderr"])
+    comparisons = distinct_patterns(state.test.rows.table, state.records)
+    low, high = delta_interval(simulated, procedure.sampling.samples, comparisons)
+    epsilon = None if loss is None else EffectiveEpsilon(loss.epsilon, loss.confidence)
+    return Simulation(float(estimates["unbiased"].max()), (low, high), epsilon), None
+
+
+def _sampling(state: TestState, statistics: Statistics) -> Sampling | None:
+    is_sample = isinstance(state.test.parameters["records"], Mapping)
+    return extrapolate(statistics, state.test.rows.used) if is_sample and statistics.figure("records") else None
+
+
+def extrapolate(statistics: Statistics, population: int) -> Sampling:
+    """What a random sample of rows says about all of them, each statement with CONFIDENCE.
+
+    Intervals for the shares are exact binomial ones (Clopper and Pearson), a little wide because rows are drawn without
+    replacement. A sample bounds how many rows may lie above its own maximum, never how far above; if rows were skipped, not
+    even that.
+    """
+    tested, skipped = (int(statistics.figure(name) or 0) for name in ("records", "skipped"))
+    tail, size = (1 - CONFIDENCE) / 2, tested + skipped  # what was skipped may lie on either side of a limit
+    shares = statistics.values["share_over"]
+    intervals = {}
+    for name, share in shares.items() if isinstance(shares, Mapping) else ():
+        over = round((share or 0.0) * tested)
+        intervals[name] = lower_limit(over, size, tail), upper_limit(over + skipped, size, tail)
+    above = None if skipped else 1 - (1 - CONFIDENCE) ** (1 / size)
+    return Sampling(population, CONFIDENCE, intervals, above)
+
+
+def _external_calls(state: TestState) -> ExternalCalls | None:
+    if state.plan.oracle is None:
+        return None
+    probe = {key: value for key, value in state.plan.oracle.items() if key != "seconds"}
+    return ExternalCalls(probe, state.skipped.tolist())
+
+
+def write_results(
+    folder: Folder, summaries: Sequence[TestSummary], outcomes: Sequence[Outcome], measures: Sequence[MeasureEntry]
+) -> None:
+    """Write distributions.parquet, summary.json and measures.json."""
+    write_distributions(folder, {one.test: outcome.points for one, outcome in zip(summaries, outcomes, strict=True)})
+    manifest.write_json(folder, "summary.json", [one.document() for one in summaries])
+    manifest.write_json(folder, "measures.json", [entry.document() for entry in measures])
+
+
+def read_complete(folder: Folder) -> tuple[dict[str, Any], list[TestSummary]]:
+    """Return manifest and summaries of a finished run, or say that it is not one."""
+    document, objects = manifest.complete(folder)
+    try:
+        return document, [TestSummary.read(one) for one in objects]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{folder.url}: summary.json is not one of this version; run it again to mend it") from error
+
+
+def read_measures(folder: Folder) -> list[MeasureEntry]:
+    """Read measures.json."""
+    try:
+        return [MeasureEntry.read(entry) for entry in json.loads(folder.read("measures.json") or b"")]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{folder.url}: measures.json cannot be read; run it again to mend it") from error
+
+
+def write_distributions(folder: Folder, points: Mapping[str, Mapping[str, Floats]]) -> None:
+    """Write the cumulative distribution of each test, by its id."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ids = [test for test, curve in points.items() for _ in curve["distance"]]
+    columns: dict[str, Any] = {"test": pa.array(ids, pa.string())}
+    for name in ("distance", "cumulative", "cumulative_distinct"):
+        columns[name] = np.concatenate([np.empty(0), *(curve[name] for curve in points.values())])
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer, compression="zstd")
+    folder.write("distributions.parquet", buffer.getvalue())
+
+
+def read_curves(folder: Folder) -> dict[str, Curve]:
+    """Read the cumulative distribution over rows of each test: distances and shares."""
+    import pyarrow.parquet as pq
+
+    content = folder.read("distributions.parquet")
+    if content is None:
+        return {}
+    frame = pq.read_table(io.BytesIO(content)).to_pandas()
+    return {
+        str(test): (group["distance"].to_numpy(), group["cumulative"].to_numpy())
+        for test, group in frame.groupby("test", sort=False)
+    }

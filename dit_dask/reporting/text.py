@@ -1,0 +1,114 @@
+"""Tables and lines for a terminal or a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dit_dask.audit.gates import Verdict
+from dit_dask.audit.statistics import Figure, Output, Statistic, by_name
+from dit_dask.audit.summary import TestSummary
+from dit_dask.measures import MEASURES, kind_of
+from dit_dask.measures.base import Entries, MeasureEntry, Section, present_values
+
+NOTHING = "–"
+
+
+def number(value: Any) -> str:
+    """Show a number with four significant digits; what does not apply is a dash."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def share(value: float | None) -> str:
+    """Show a share as a percentage."""
+    return NOTHING if value is None else f"{100 * value:.3g}%"
+
+
+FORMATS: dict[str, Callable[[Figure], str]] = {"number": number, "share": share}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table of tests, made from one row of the statistics table."""
+
+    statistic: Statistic
+    key: str | None
+
+    @property
+    def title(self) -> str:
+        """What stands above it."""
+        return self.statistic.title.format(key=self.key)
+
+    @property
+    def label(self) -> str:
+        """The statistic as gates and the index write it."""
+        return self.statistic.label(self.key)
+
+    def show(self, figure: Figure) -> str:
+        """Write a figure in the format of the statistic."""
+        return FORMATS[self.statistic.format](figure)
+
+    def cell(self, summary: TestSummary) -> str:
+        """The figure of one test."""
+        return self.show(summary.figure(self.statistic.name, self.key))
+
+
+def columns_in(output: Output) -> list[Column]:
+    """The columns of an output, in the order of the statistics table."""
+    return [Column(one, key) for one in by_name().values() for key in one.shown.get(output, ())]
+
+
+def claim(summary: TestSummary) -> str:
+    """Say whether the sanitizer kept its promise, and for how many not."""
+    simulation = summary.simulation
+    if simulation is not None and simulation.effective_epsilon is not None:  # samples can refute a claim, never prove it
+        loss = f"no: loses epsilon >= {number(simulation.effective_epsilon.at_least)}"
+        return "not refuted" if summary.claim_holds else loss
+    if summary.claim_holds is False:
+        return f"no: {summary.claim_broken.classes:,} classes, {summary.claim_broken.records:,} records"
+    return number(summary.claim_holds)
+
+
+def text_table(summaries: Sequence[TestSummary]) -> str:
+    """Lay the summaries out."""
+    shown = columns_in("terminal")
+    header = ["test", *(column.title for column in shown), "claim holds"]
+    return align([header, *([one.test, *(column.cell(one) for column in shown), claim(one)] for one in summaries)])
+
+
+def verdict_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """One line for each verdict: the condition that was demanded, and what was found."""
+    for verdict in verdicts:
+        yield f"{'PASS' if verdict.passed else 'FAIL'}  {verdict.name}  {verdict.test}: {verdict.reason}"
+
+
+def measures_text(measures: Entries) -> str:
+    """Lay the measures out."""
+    blocks = [[section.header, *section.rows] for section in measure_sections(measures) if not section.detail]
+    return "\n\n".join(align([[number(cell) for cell in row] for row in block]) for block in blocks)
+
+
+def measure_sections(measures: Entries) -> list[Section]:
+    """Let every measure present what it found; of one whose package is gone only the values are shown."""
+    by_measure: dict[str, list[MeasureEntry]] = {}
+    for entry in measures:
+        by_measure.setdefault(entry.measure, []).append(entry)
+    presented = (kind_of(name).present if name in MEASURES else present_values for name in by_measure)
+    return [section for present, entries in zip(presented, by_measure.values(), strict=True) for section in present(entries)]
+
+
+def align(rows: Sequence[Sequence[str]]) -> str:
+    """Align rows of cells: the first column to the left, the rest to the right."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = []
+    for first, *rest in rows:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
