@@ -25,6 +25,11 @@ class ExternalSanitizerError(DitError):
         self.skip = skip
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or nothing."""
+    return (str(error).strip().splitlines() or [""])[0]
+
+
 def unknown(what: str, got: object, known: Iterable[str]) -> InputError:
     """Name the nearest known name first, then all of them."""
     import difflib
