@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tenacity import Retrying, retry_if_exception, stop_before_delay, wait_exponential
+
 from dit_dask.cluster.kubernetes import api as kube
 from dit_dask.cluster.kubernetes import objects as pods
 from dit_dask.config.constraints import Anything, Field, Integer, Record
@@ -21,6 +23,7 @@ from dit_dask.execution import progress
 POLL_SECONDS = 3.0
 RETRY_SECONDS = 30.0
 PATIENCE_SECONDS = 300.0  # how long the API may be away
+LONGEST_PAUSE = 30.0
 NAMES = 5
 LAUNCHED_BY = "dit-dask/launched-by"
 DONE = {"Successful": 0, "Failed": 2}
@@ -72,7 +75,7 @@ def launch(document: Mapping[str, Any], owner: str | None) -> int:
     """Run a deployed audit to its end and return its exit code."""
     say = progress.Lines().note
     with ExitStack() as stack:
-        api = _patiently(lambda: stack.enter_context(kube.Kube(document["job"]["metadata"]["namespace"])), say)
+        api = _retry_transient(lambda: stack.enter_context(kube.Kube(document["job"]["metadata"]["namespace"])), say)
         launcher = Launcher(api, document, _owner(owner), say)
         try:
             return launcher.run()
@@ -80,18 +83,16 @@ def launch(document: Mapping[str, Any], owner: str | None) -> int:
             launcher.remove_temporary()
 
 
-def _patiently(call: Callable[[], Any], say: Callable[[str], None], ends: float = math.inf) -> Any:
+def _retry_transient(call: Callable[[], Any], say: Callable[[str], None], deadline: float = math.inf) -> Any:
     """Repeat a call while the API is away or overloaded."""
-    ends, pause = min(ends, time.monotonic() + PATIENCE_SECONDS), POLL_SECONDS
-    while True:
-        try:
-            return call()
-        except kube.KubeError as error:
-            if not error.transient or time.monotonic() + pause > ends:
-                raise
-            say(f"{error}; trying again")
-        time.sleep(pause)
-        pause = min(2 * pause, 30.0)
+    retrying = Retrying(
+        retry=retry_if_exception(lambda error: isinstance(error, kube.KubeError) and error.transient),
+        wait=wait_exponential(POLL_SECONDS, LONGEST_PAUSE),
+        stop=stop_before_delay(min(PATIENCE_SECONDS, deadline - time.monotonic())),
+        before_sleep=lambda state: say(f"{state.outcome and state.outcome.exception()}; trying again"),
+        reraise=True,
+    )
+    return retrying(call)
 
 
 def _owner(text: str | None) -> Owner | None:
@@ -111,7 +112,7 @@ class Launcher:
 
     def run(self) -> int:
         """Follow what is there already, or create it; resume what failed, a few times."""
-        mine = self._patiently(lambda: self._api.find("DaskJob", {LAUNCHED_BY: self._by}))
+        mine = self._retry_transient(lambda: self._api.find("DaskJob", {LAUNCHED_BY: self._by}))
         name = mine[-1]["metadata"]["name"] if mine else self._create()
         attempt = max(1, len(mine))
         while True:
@@ -132,14 +133,14 @@ class Launcher:
         """Create the DaskJob under a name that nobody has."""
         for _ in range(NAMES):
             name = f"{self._instance}-{datetime.now(UTC):%m%d%H%M%S}-{uuid4().hex[:4]}"
-            made = self._patiently(lambda name=name: self._created(self._manifest("job", name)))  # type: ignore[misc]
+            made = self._retry_transient(lambda name=name: self._created(self._manifest("job", name)))  # type: ignore[misc]
             if made is None:
                 continue
             if self._document["autoscaler"] is not None:
                 scaler = self._manifest("autoscaler", name)
                 owner = {"apiVersion": pods.DASK, "kind": "DaskJob", "name": name, "uid": made["metadata"]["uid"]}
                 scaler["metadata"]["ownerReferences"] = [owner]
-                self._patiently(lambda scaler=scaler: self._created(scaler))  # type: ignore[misc]
+                self._retry_transient(lambda scaler=scaler: self._created(scaler))  # type: ignore[misc]
             self._say(f"created DaskJob {name}; kubectl logs {name}-runner shows the audit")
             return name
         raise RunError(f"kubernetes: {NAMES} new names for the DaskJob were all taken")
@@ -167,7 +168,7 @@ class Launcher:
         """Watch a DaskJob until its runner has ended; return the exit code and a reason."""
         start, running = time.monotonic(), False
         while True:
-            job, runner = self._patiently(lambda: self._look(name))
+            job, runner = self._retry_transient(lambda: self._look(name))
             if job is None:
                 return 2, "somebody deleted it"
             ended = _ended(job, runner)
@@ -201,10 +202,10 @@ class Launcher:
         time.sleep(seconds)
 
     def _delete(self, name: str) -> None:
-        self._patiently(lambda: self._api.delete("DaskJob", name))
+        self._retry_transient(lambda: self._api.delete("DaskJob", name))
 
-    def _patiently(self, call: Callable[[], Any]) -> Any:
-        return _patiently(call, self._say, self._ends)
+    def _retry_transient(self, call: Callable[[], Any]) -> Any:
+        return _retry_transient(call, self._say, self._ends)
 
     def remove_temporary(self) -> None:
         """Remove all but the newest finished DaskJobs of this audit; a failure to remove_temporary is not the audit's."""
