@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from dit_dask.audit.summary import TestSummary, read_curves
 from dit_dask.errors import unknown
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import progress
+from dit_dask.execution.runner import TaskRunner
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.measures.synthetic import closeness as closest
 from dit_dask.measures.synthetic.closeness import Closeness
@@ -173,6 +175,6 @@ def closeness(
     may say that a column of numbers is categorical. `level` is the probability of any false alarm among all tests. With a
     client the records are searched in blocks on its cluster; the result is the same to the bit.
     """
-    search = closest.search_in_process if client is None else lambda records: measuring.spread(client, records)
+    search = closest.search_in_process if client is None else partial(measuring.search_on_cluster, TaskRunner(client))
     frames = (training, synthetic, holdout)
     return closest.closeness(*frames, distance, bins=bins, columns=columns, kinds=kinds, level=level, search=search)

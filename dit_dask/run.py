@@ -28,6 +28,7 @@ from dit_dask.execution import external as black_boxes
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import tests as graph
 from dit_dask.execution.progress import Progress
+from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.stall import Watchdog
 from dit_dask.inputs.load import load, load_with
 from dit_dask.inputs.source import check_source, read_text
@@ -96,7 +97,7 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
         return text
 
     output = Folder(_absolute(config.output))
-    tests, code = black_boxes.ready(build_tests(config, rows, read), config, output)
+    tests, code = black_boxes.prepare_sanitizers(build_tests(config, rows, read), config, output)
     measure_plan = None if shown is None else build_measure_plan(config, rows, shown, tests, read)
     measured = None if measure_plan is None else measure_plan.digest
     digest = run_digest(config, rows, [test.parameters for test in tests], files | code, measured)
@@ -126,7 +127,7 @@ def run(prepared: PreparedRun, crew: Workers, progress: Progress, *, fresh: bool
     folder = prepared.folder
     if fresh:
         manifest.discard(folder)
-        black_boxes.forget(prepared.tests)
+        black_boxes.clear_caches(prepared.tests)
     folder.remove_temporary()
     document = _opened(prepared, progress)
     try:
@@ -154,18 +155,19 @@ def _completed(prepared: PreparedRun, document: dict[str, Any], crew: Workers, p
         if client.dashboard_link:
             progress.note(f"{client.dashboard_link} shows the cluster at work")
         clock.lap("cluster")
-        _compiling = graph.warm_up(client)
-        prepared = _examined(prepared, document, client, crew, progress)
+        runner = TaskRunner(client, Watchdog(crew.stall_seconds), progress)
+        _compiling = graph.start_compiling(client)
+        prepared = _examined(prepared, document, runner, crew)
         if not states or any(test.oracle is not None for test in prepared.tests):  # now it is known which rows stand for which
             states = _restored(prepared, document, progress)
         document["status"] = "running"
         document.pop("error", None)
         manifest.note(folder, document)
         clock.lap("plan")
-        study = graph.Study(prepared.tests)
-        checkpoint, watchdog = Checkpoint(prepared, document, states, progress), Watchdog(crew.stall_seconds)
-        outcomes = graph.execute(client, study, folder, states, progress, checkpoint, watchdog) if states else []
-        measures = [] if prepared.measure_plan is None else measuring.take(client, prepared.measure_plan, folder, progress)
+        checkpoint = Checkpoint(prepared, document, states, progress)
+        outcomes = graph.execute_tests(runner, prepared.tests, folder, states, checkpoint) if states else []
+        measure_plan = prepared.measure_plan
+        measures = [] if measure_plan is None else measuring.execute_measures(runner, measure_plan, folder)
     clock.lap("work")
     theirs = manifest.read(folder)
     if theirs and _is_whole(prepared, theirs, states):  # someone ran the same audit at the same time and was first
@@ -179,13 +181,11 @@ def _completed(prepared: PreparedRun, document: dict[str, Any], crew: Workers, p
     return _publish(prepared, document, summaries, measures)
 
 
-def _examined(
-    prepared: PreparedRun, document: dict[str, Any], client: Client, crew: Workers, progress: Progress
-) -> PreparedRun:
+def _examined(prepared: PreparedRun, document: dict[str, Any], runner: TaskRunner, crew: Workers) -> PreparedRun:
     """Examine the black boxes, unless an earlier session did; fix the plan; and settle which rows must be tested."""
     known = {name: kept["oracle"] for name, kept in document["plan"].items() if "oracle" in kept}
-    hurry = prepared.config.stop_on_breach
-    tests, found = black_boxes.examine(prepared.tests, known, partial(graph.examined, client), progress, hurry=hurry)
+    by_risk, probe_test = prepared.config.stop_on_breach, partial(black_boxes.probe_on_cluster, runner)
+    tests, found = black_boxes.probe_sanitizers(prepared.tests, known, probe_test, runner.progress, by_risk=by_risk)
     if not document["plan"]:
         document["plan"] = manifest.agreed_plan(
             prepared.folder, lambda: plan.document(tests, plan.make(tests, crew.workers, found))
@@ -334,7 +334,7 @@ def _is_whole(prepared: PreparedRun, document: dict[str, Any], states: Sequence[
     folder = prepared.folder
     unchanged = all(document["parts"].get(state.test.id) == _parts(state) for state in states)
     is_there = document["status"] == "complete" and unchanged and manifest.whole(folder)
-    return is_there and measuring.whole(prepared.measure_plan, folder)
+    return is_there and measuring.is_complete(prepared.measure_plan, folder)
 
 
 def _parts(state: TestState) -> list[dict[str, Any]]:

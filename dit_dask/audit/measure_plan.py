@@ -85,7 +85,7 @@ class SharedInputs:
     tables: Sequence[pd.DataFrame]
     seed: int
 
-    def evidence(self, measurement: Measurement, release: Release | None = None) -> MeasureInput:
+    def inputs(self, measurement: Measurement, release: Release | None = None) -> MeasureInput:
         """What one measurement is shown."""
         tables = {name: self.tables[place] for name, place in measurement.tables.items()}
         return MeasureInput(self.frame, self.rows, tables, release, self.seed, measurement.id)

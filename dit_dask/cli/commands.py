@@ -125,7 +125,7 @@ def plan(options: argparse.Namespace) -> int:
         _print(f"no estimate without the data: {error}")
         return OK
     workers = cluster.workers(checked.cluster)
-    tests, limits = black_boxes.assumed(prepared.tests)
+    tests, limits = black_boxes.assume_probe_results(prepared.tests)
     plans = planner.make(tests, workers, limits)
     lines = [["test", "engine", "rows", "distinct", "tasks", "engine s"]]
     for test, one in zip(tests, plans, strict=True):

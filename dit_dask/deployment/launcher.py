@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tenacity import Retrying, retry_if_exception, stop_before_delay, wait_exponential
+
 from dit_dask.cluster.kubernetes import api as kube
 from dit_dask.cluster.kubernetes import objects as pods
 from dit_dask.config.constraints import Anything, Field, Integer, Record
@@ -21,6 +23,7 @@ from dit_dask.execution import progress
 POLL_SECONDS = 3.0
 RETRY_SECONDS = 30.0
 API_RETRY_SECONDS = 300.0  # how long the API may be unavailable
+LONGEST_PAUSE = 30.0
 NAME_ATTEMPTS = 5
 LAUNCHED_BY = "dit-dask/launched-by"
 EXIT_CODES = {"Successful": 0, "Failed": 2}
@@ -82,16 +85,14 @@ def launch(document: Mapping[str, Any], owner: str | None) -> int:
 
 def _retry(call: Callable[[], Any], log: Callable[[str], None], deadline: float = math.inf) -> Any:
     """Repeat a call while the API is unavailable or overloaded."""
-    deadline, pause = min(deadline, time.monotonic() + API_RETRY_SECONDS), POLL_SECONDS
-    while True:
-        try:
-            return call()
-        except kube.KubeError as error:
-            if not error.transient or time.monotonic() + pause > deadline:
-                raise
-            log(f"{error}; trying again")
-        time.sleep(pause)
-        pause = min(2 * pause, 30.0)
+    retrying = Retrying(
+        retry=retry_if_exception(lambda error: isinstance(error, kube.KubeError) and error.transient),
+        wait=wait_exponential(POLL_SECONDS, LONGEST_PAUSE),
+        stop=stop_before_delay(min(API_RETRY_SECONDS, deadline - time.monotonic())),
+        before_sleep=lambda state: log(f"{state.outcome and state.outcome.exception()}; trying again"),
+        reraise=True,
+    )
+    return retrying(call)
 
 
 def _parse_owner(text: str | None) -> Owner | None:

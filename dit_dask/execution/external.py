@@ -1,4 +1,4 @@
-"""The black boxes of a run: made ready, examined, and told which rows stand for which."""
+"""The external sanitizers of a run: checked, given a cache, probed on the cluster, and told which rows they are called for."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ import numpy as np
 
 from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
+from dit_dask.engines import Procedure
+from dit_dask.engines.priority import estimated_influence
 from dit_dask.errors import InputError
 from dit_dask.execution.progress import Progress, Silent
+from dit_dask.execution.runner import TaskRunner, TaskSession
 from dit_dask.sanitizers.external import NO_CACHE, ExternalSanitizer
 from dit_dask.sanitizers.external.calls import Precomputed
-from dit_dask.sanitizers.external.probe import ProbeResult
+from dit_dask.sanitizers.external.probe import ProbeResult, probe
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
@@ -27,122 +30,144 @@ if TYPE_CHECKING:
 CACHE = ".releases"
 
 
-def ready(tests: Sequence[Test], config: Config, output: Folder) -> tuple[list[Test], dict[str, str]]:
-    """Check that every black box can be asked, and give each its place in a cache; also return digests of their code."""
-    known: dict[int, ExternalSanitizer] = {}
-    code: dict[str, str] = {}
-    made = []
+def prepare_sanitizers(tests: Sequence[Test], config: Config, output: Folder) -> tuple[list[Test], dict[str, str]]:
+    """Check that every external sanitizer can be called, and give it a folder for its cache; also return digests of code."""
+    prepared: dict[int, ExternalSanitizer] = {}
+    digests: dict[str, str] = {}
+    prepared_tests = []
     for test in tests:
-        oracle = test.oracle
-        if oracle is None:
-            made.append(test)
+        sanitizer = test.oracle
+        if sanitizer is None:
+            prepared_tests.append(test)
             continue
-        if id(oracle) not in known:
-            found, digests = _ready(oracle, is_local=config.cluster.kind == "local")
-            code |= {f"{found.where}: {name}": digest for name, digest in digests.items()}
-            known[id(oracle)] = found.with_cache(_cache(test, config, output))
-        code |= _files(known[id(oracle)], test)
-        made.append(test.asking(known[id(oracle)]))
-    return made, code
+        if id(sanitizer) not in prepared:
+            checked, code = _check_callable(sanitizer, is_local=config.cluster.kind == "local")
+            digests |= {f"{checked.where}: {name}": digest for name, digest in code.items()}
+            prepared[id(sanitizer)] = checked.with_cache(_choose_cache(test, config, output))
+        digests |= _digest_releases(prepared[id(sanitizer)], test)
+        prepared_tests.append(test.asking(prepared[id(sanitizer)]))
+    return prepared_tests, digests
 
 
-def _ready(oracle: ExternalSanitizer, *, is_local: bool) -> tuple[ExternalSanitizer, Mapping[str, str]]:
-    """Make an oracle ready; on a cluster of other machines its code may be there only, and is then known by name."""
+def _check_callable(sanitizer: ExternalSanitizer, *, is_local: bool) -> tuple[ExternalSanitizer, Mapping[str, str]]:
+    """On a cluster of other machines the code may be there only, and is then known by name."""
     try:
-        return oracle.prepare()
+        return sanitizer.prepare()
     except InputError:
-        if is_local or not oracle.is_callable:
+        if is_local or not sanitizer.is_callable:
             raise
-        return oracle, {}
+        return sanitizer, {}
 
 
-def _cache(test: Test, config: Config, output: Folder) -> Folder | None:
+def _choose_cache(test: Test, config: Config, output: Folder) -> Folder | None:
     """Releases are kept where the config says, else beside the runs, but in no bucket that was not named for it."""
-    asked = test.config.sanitizer.settings["cache"]
-    if asked == NO_CACHE or (test.oracle is not None and not test.oracle.is_callable):
+    cache = test.config.sanitizer.settings["cache"]
+    if cache == NO_CACHE or (test.oracle is not None and not test.oracle.is_callable):
         return None
-    if asked is not None:
-        options = config.output.storage_options if "://" in asked else {}
-        return Folder(Location(asked, options))
+    if cache is not None:
+        options = config.output.storage_options if "://" in cache else {}
+        return Folder(Location(cache, options))
     return None if "://" in output.location.url else output.child(CACHE)
 
 
-def _files(oracle: ExternalSanitizer, test: Test) -> dict[str, str]:
+def _digest_releases(sanitizer: ExternalSanitizer, test: Test) -> dict[str, str]:
     """Releases that were made elsewhere must all be there before anything starts; another version of them is another run."""
-    if not isinstance(oracle.caller, Precomputed):
+    if not isinstance(sanitizer.caller, Precomputed):
         return {}
-    needed = np.unique(rows_to_test(test, oracle, order_matters=bool(oracle.order_matters))[test.audited])
-    present = oracle.caller.present(needed)
+    needed = np.unique(rows_to_test(test, sanitizer, order_matters=bool(sanitizer.order_matters))[test.audited])
+    present = sanitizer.caller.present(needed)
     absent = [record for record in needed.tolist() if record not in present]
     if absent:
-        first = public_url(oracle.caller.url(absent[0]))
+        first = public_url(sanitizer.caller.url(absent[0]))
         raise InputError(
-            f"{oracle.where}.without: {len(absent):,} of {len(needed):,} releases are missing, the first is {first} "
+            f"{sanitizer.where}.without: {len(absent):,} of {len(needed):,} releases are missing, the first is {first} "
             "(dit leave-out writes the tables to sanitise)"
         )
     versions = json.dumps(sorted(present.items()))
-    return {f"{oracle.where}: without": hashlib.sha256(versions.encode()).hexdigest()}
+    return {f"{sanitizer.where}: without": hashlib.sha256(versions.encode()).hexdigest()}
 
 
-def rows_to_test(test: Test, oracle: ExternalSanitizer, *, order_matters: bool) -> Ints:
+def rows_to_test(test: Test, sanitizer: ExternalSanitizer, *, order_matters: bool) -> Ints:
     """Return (rows,): the row whose removal stands for each audited row's; equal rows share one unless their order matters."""
-    return np.arange(len(oracle.frame)) if order_matters else oracle.representatives(test.audited)
+    return np.arange(len(sanitizer.frame)) if order_matters else sanitizer.representatives(test.audited)
 
 
-def forget(tests: Sequence[Test]) -> None:
-    """Empty the caches of the black boxes."""
+def clear_caches(tests: Sequence[Test]) -> None:
+    """Forget the releases of the external sanitizers."""
     for test in tests:
         if test.oracle is not None and test.oracle.cache is not None:
             test.oracle.cache.clear()
 
 
-def assumed(tests: Sequence[Test]) -> tuple[list[Test], dict[str, ProbeResult]]:
+def assume_probe_results(tests: Sequence[Test]) -> tuple[list[Test], dict[str, ProbeResult]]:
     """What a plan can say without a call: every call takes its whole time limit, and equal rows are tested once."""
 
-    def ask(test: Test) -> tuple[ProbeResult, Floats]:
+    def assume(test: Test) -> tuple[ProbeResult, Floats]:
         limit = float(test.config.sanitizer.settings.get("timeout", 0.0))
-        minds = test.oracle is not None and bool(test.oracle.order_matters)
-        return ProbeResult(True, minds, limit, 0, 0, 0, 0), np.zeros(test.rows.used)
+        order_matters = test.oracle is not None and bool(test.oracle.order_matters)
+        return ProbeResult(True, order_matters, limit, 0, 0, 0, 0), np.zeros(test.rows.used)
 
-    return examine(tests, {}, ask, Silent(), hurry=False)
+    return probe_sanitizers(tests, {}, assume, Silent(), by_risk=False)
 
 
-def examine(
+def probe_sanitizers(
     tests: Sequence[Test],
     known: Mapping[str, Mapping[str, Any]],
-    ask: Callable[[Test], tuple[ProbeResult, Floats]],
+    probe_test: Callable[[Test], tuple[ProbeResult, Floats]],
     progress: Progress,
     *,
-    hurry: bool,
+    by_risk: bool,
 ) -> tuple[list[Test], dict[str, ProbeResult]]:
-    """Find out how each black box behaves and which rows must be tested; `known` is what an earlier session found, by test.
+    """Probe each external sanitizer once and choose the rows to test; `known` has the results of an earlier session, by test.
 
-    Records at risk go first where the order of work costs nothing: in a hurry, or when releases are cached for a resume.
+    Records at risk go first if `by_risk`, and where the order of work costs nothing: when releases are cached for a resume.
     """
-    asked: dict[tuple[int, int], tuple[ProbeResult, Floats | None]] = {}
-    settled, found = [], {}
+    probes: dict[tuple[int, int], tuple[ProbeResult, Floats | None]] = {}
+    probed_tests, results = [], {}
     for test in tests:
-        oracle = test.oracle
-        if oracle is None:
-            settled.append(test)
+        sanitizer = test.oracle
+        if sanitizer is None:
+            probed_tests.append(test)
             continue
-        by_risk = hurry or oracle.cache is not None
-        key = (id(oracle), test.parameters.get("repeats", 1))
-        if test.id in known and not by_risk:
-            asked[key] = (ProbeResult(**known[test.id]), None)
-        elif key not in asked:
-            fresh, risk = ask(test)
-            asked[key] = (ProbeResult(**known[test.id]) if test.id in known else fresh, risk if by_risk else None)
+        orders = by_risk or sanitizer.cache is not None
+        key = (id(sanitizer), test.parameters.get("repeats", 1))
+        if test.id in known and not orders:
+            probes[key] = (ProbeResult(**known[test.id]), None)
+        elif key not in probes:
+            fresh, risk = probe_test(test)
+            probes[key] = (ProbeResult(**known[test.id]) if test.id in known else fresh, risk if orders else None)
             if test.id not in known:
                 progress.note(f"{test.id}: the sanitizer is {fresh.description()}")
-        examined, estimated_influence = asked[key]
-        if examined.deterministic is False and test.parameters.get("repeats", 1) == 1:
+        result, risk_of_records = probes[key]
+        if result.deterministic is False and test.parameters.get("repeats", 1) == 1:
             raise InputError(
-                f"{oracle.where} gave two different releases of the same table: it draws at random, and one draw would report "
-                "noise as risk; set repeats (20 or more) on the test"
+                f"{sanitizer.where} gave two different releases of the same table: it draws at random, and one draw would "
+                "report noise as risk; set repeats (20 or more) on the test"
             )
-        found[test.id] = examined
-        free = examined.deterministic is not False or oracle.order_matters is False
-        index = rows_to_test(test, oracle, order_matters=bool(examined.order_matters) or not free)
-        settled.append(replace(test, rows=replace(test.rows, index=index), estimated_influence=estimated_influence))
-    return settled, found
+        results[test.id] = result
+        free = result.deterministic is not False or sanitizer.order_matters is False
+        index = rows_to_test(test, sanitizer, order_matters=bool(result.order_matters) or not free)
+        probed_tests.append(replace(test, rows=replace(test.rows, index=index), estimated_influence=risk_of_records))
+    return probed_tests, results
+
+
+def probe_on_cluster(runner: TaskRunner, test: Test) -> tuple[ProbeResult, Floats]:
+    """Have a worker make the first calls of the external sanitizer of a test."""
+    runner.watchdog.expect(float(test.config.sanitizer.settings.get("timeout", 0.0)))
+
+    def work(session: TaskSession) -> tuple[ProbeResult, Floats]:
+        key, description = f"first-calls-{test.id}", f"{test.id}: first calls"
+        session.submit(probe_on_worker, session.scatter(test), key=key, description=description, retries=0)
+        (result,) = (session.result(future) for future in session.completed())
+        probe_result: tuple[ProbeResult, Floats] = result
+        return probe_result
+
+    return runner.run(work)
+
+
+def probe_on_worker(test: Test) -> tuple[ProbeResult, Floats]:
+    """On a worker: call an external sanitizer for the whole table; also return the estimated influence of each record."""
+    sanitizer, procedure, table = test.oracle, test.procedure, test.rows.table
+    if sanitizer is None or not isinstance(procedure, Procedure):
+        raise TypeError("only external sanitizers are probed")
+    return probe(sanitizer, table, procedure.rng), estimated_influence(table, procedure.full(table), procedure)

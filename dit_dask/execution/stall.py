@@ -1,4 +1,4 @@
-"""The watchdog: ends a run in which nothing is finished any more, and says what it waits for."""
+"""The watchdog: ends work in which nothing is finished any more, and says what it waits for."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ class Watchdog:
         self._limit = STALL_SECONDS if stall_seconds is None else stall_seconds
         self._last = time.monotonic()
 
+    @property
+    def limit(self) -> float:
+        """The seconds in which something must be finished."""
+        return self._limit
+
     def expect(self, task_seconds: float) -> None:
-        """Bear with tasks that are known to take long, unless the limit was set."""
+        """Allow for tasks that are known to take long, unless the limit was set."""
         if not self._is_set:
             self._limit = max(self._limit, SLACK * task_seconds)
 
@@ -35,11 +40,11 @@ class Watchdog:
 
     @property
     def expired(self) -> bool:
-        """Whether nothing was finished for longer than it may take."""
+        """Whether nothing was finished for longer than the limit."""
         return time.monotonic() - self._last > self._limit
 
     def stalled(self, waiting: Iterable[str]) -> StalledError:
-        """Say what is waited for."""
+        """The error that names what is waited for."""
         names = list(waiting)
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         return StalledError(

@@ -1,25 +1,26 @@
-"""Storage that does not answer for a while: which failures pass by themselves, and waiting for that."""
+"""Storage that does not answer for a while: which failures are transient, and trying again after them."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import re
-import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_before_delay, wait_exponential
 
 Answer = TypeVar("Answer")
 
 PATIENCE_SECONDS = 90.0  # while a run works: a storage server may take half a minute to come back
-FIRST_PATIENCE_SECONDS = 30.0  # before it starts: a wrong address looks like an outage and should be told soon
+FIRST_PATIENCE_SECONDS = 30.0  # before it starts: a wrong address looks like an outage and should be reported soon
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
-PASSING_ERRNOS = {
+TRANSIENT_ERRNOS = {
     errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN,
     errno.ENETRESET, errno.ENETUNREACH, errno.EPIPE, errno.ESTALE, errno.ETIMEDOUT,
 }  # fmt: skip
 # the libraries under fsspec share no base class; their names for a lost connection are alike
-PASSING_NAMES = re.compile(
+TRANSIENT_NAMES = re.compile(
     r"Connect|Timeout|Disconnected|IncompleteRead|PayloadError|HTTPClientError|ResponseParserError|"
     r"ServiceRequestError|ServiceResponseError|RemoteProtocol"
 )
@@ -27,18 +28,20 @@ FINAL = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError,
 
 
 def retry_transient(action: Callable[[], Answer], patience: float = PATIENCE_SECONDS) -> Answer:
-    """Do something that needs the storage; where it does not answer, back off and try again until patience ends."""
-    deadline = time.monotonic() + patience
-    pause = FIRST_PAUSE
-    while True:
-        try:
-            return action()
-        except Exception as error:
-            if not is_transient(error) or time.monotonic() + pause > deadline:
-                raise
-            logging.getLogger("dit_dask").info("storage does not answer (%s); trying again", type(error).__name__)
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+    """Do something that needs the storage; after transient failures try again, with growing pauses, until patience ends."""
+    retrying = Retrying(
+        retry=retry_if_exception(is_transient),
+        wait=wait_exponential(FIRST_PAUSE, LONGEST_PAUSE),
+        stop=stop_before_delay(patience),
+        before_sleep=_log_failure,
+        reraise=True,
+    )
+    return retrying(action)
+
+
+def _log_failure(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    logging.getLogger("dit_dask").info("storage does not answer (%s); trying again", type(error).__name__)
 
 
 def is_transient(error: BaseException) -> bool:
@@ -49,9 +52,9 @@ def is_transient(error: BaseException) -> bool:
         status = http_status(link)
         if status is not None:
             return status >= 500 or status == 429
-        if isinstance(link, ConnectionError | TimeoutError) or PASSING_NAMES.search(type(link).__name__):
+        if isinstance(link, ConnectionError | TimeoutError) or TRANSIENT_NAMES.search(type(link).__name__):
             return True
-        if isinstance(link, OSError) and link.errno in PASSING_ERRNOS:
+        if isinstance(link, OSError) and link.errno in TRANSIENT_ERRNOS:
             return True
     return False
 

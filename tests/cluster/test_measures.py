@@ -19,7 +19,7 @@ from dit_dask.audit.measure_plan import Measurement
 from dit_dask.config import document as config
 from dit_dask.errors import RunError
 from dit_dask.execution import measures as measuring
-from dit_dask.execution.progress import Silent
+from dit_dask.execution.runner import TaskRunner
 from dit_dask.measures.base import MeasureInput, MeasureResult
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
@@ -88,15 +88,15 @@ def test_a_divided_measure_is_joined_and_its_columns_kept(prepared: run.Prepared
     measure_plan = measurements.MeasurePlan(prepared.measure_plan.shared_inputs, [one(Spread())], "")
     folder = Folder(Location(str(tmp_path / "run"), {}))
     with cluster.in_process() as client:
-        (entry,) = measuring.take(client, measure_plan, folder, Silent())
+        (entry,) = measuring.execute_measures(TaskRunner(client), measure_plan, folder)
         assert (entry["value"], entry["records"], entry["columns"]) == (sum(range(60)), 3, ["twice"])
         kept = tmp_path / "run" / "measures" / "spread.json"
         stamp = kept.stat().st_mtime_ns
-        assert measuring.take(client, measure_plan, folder, Silent()) == [entry]
+        assert measuring.execute_measures(TaskRunner(client), measure_plan, folder) == [entry]
         assert kept.stat().st_mtime_ns == stamp
         (tmp_path / "run" / "measures" / "spread.parquet").unlink()
-        assert not measuring.whole(measure_plan, folder)
-        assert measuring.take(client, measure_plan, folder, Silent()) == [entry]
+        assert not measuring.is_complete(measure_plan, folder)
+        assert measuring.execute_measures(TaskRunner(client), measure_plan, folder) == [entry]
     columns = pd.read_parquet(tmp_path / "run" / "measures" / "spread.parquet")
     assert columns["record"].tolist() == list(range(60))
     assert columns["twice"].tolist() == list(range(0, 120, 2))
@@ -107,8 +107,8 @@ def test_a_measure_that_fails_says_so_in_one_line_and_the_others_are_kept(prepar
     measure_plan = measurements.MeasurePlan(prepared.measure_plan.shared_inputs, [one(Spread()), one(Fails(), "fails")], "")
     folder = Folder(Location(str(tmp_path / "run"), {}))
     with cluster.in_process() as client, pytest.raises(RunError, match=r"^fails: ValueError: as it must$"):
-        measuring.take(client, measure_plan, folder, Silent())
-    assert measuring.stored(folder, one(Spread())) is not None
+        measuring.execute_measures(TaskRunner(client), measure_plan, folder)
+    assert measuring.read_entry(folder, one(Spread())) is not None
 
 
 def test_a_run_of_measures_alone_has_a_report_and_no_tests(config_file: Path, tmp_path: Path) -> None:
