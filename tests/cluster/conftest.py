@@ -8,24 +8,24 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.runs import CONFIG, dit
-from tests.cluster.weed import S3Server, Weed
+from tests.cluster.s3_server import S3Access, SeaweedServer
 
 
 @pytest.fixture(scope="session")
-def weed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Weed]:
+def seaweed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedServer]:
     """A SeaweedFS server with two users and two buckets; a test that kills it starts it again."""
-    weed = Weed(tmp_path_factory.mktemp("weed"))
+    seaweed = SeaweedServer(tmp_path_factory.mktemp("seaweed"))
     try:
-        weed.start()
-        yield weed
+        seaweed.start()
+        yield seaweed
     finally:
-        weed.kill()
+        seaweed.kill()
 
 
 @pytest.fixture(scope="session")
-def s3(weed: Weed) -> S3Server:
-    """Where that server is."""
-    return weed.server
+def s3(seaweed: SeaweedServer) -> S3Access:
+    """The address and credentials of that server."""
+    return seaweed.access
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +38,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def undisturbed(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of that audit, run in peace; tests copy it before they harm it."""
+    """The folder of that audit, run without any fault; tests copy it before they damage it."""
     done = dit("run", config, "--out", tmp_path_factory.mktemp("whole"))
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.splitlines()[-1])

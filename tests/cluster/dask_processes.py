@@ -68,7 +68,7 @@ def cluster(workers: int = 2, memory: str = "4GB", **environment: str) -> Iterat
     address = f"tcp://127.0.0.1:{port}"
     scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show")
     options = ("--nthreads", 1, "--memory-limit", memory, "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", 60)
-    crew = [dask("worker", address, *options, **environment) for _ in range(workers)]
-    with processes(scheduler, *crew):
+    nannies = [dask("worker", address, *options, **environment) for _ in range(workers)]
+    with processes(scheduler, *nannies):
         listening("127.0.0.1", port)
         yield address, scheduler

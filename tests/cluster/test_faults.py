@@ -23,7 +23,7 @@ import yaml
 
 from tests.cluster.dask_processes import cluster, dask, free_port, listening, processes
 from tests.cluster.runs import CONFIG, assert_same, dit, started, until, workers_of
-from tests.cluster.weed import S3Server, Weed
+from tests.cluster.s3_server import S3Access, SeaweedServer
 
 Tell = Callable[[str, object], None]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts and network namespaces")
@@ -127,45 +127,51 @@ def test_the_scheduler_dies_and_the_run_is_resumed(config: Path, undisturbed: Pa
     tell("seen", f"exit code 2 after {waited:.0f} s with one line; the same command on a new cluster resumed {before} parts")
 
 
-def bucket_config(path: Path, s3: S3Server, output: str) -> Path:
+def bucket_config(path: Path, s3: S3Access, output: str) -> Path:
     document = yaml.safe_load(CONFIG) | {"output": {"url": f"s3://audits/{output}", "storage_options": s3.options}}
     path.write_text(yaml.safe_dump(document))
     return path
 
 
-def fetched(s3: S3Server, url: str, to: Path) -> Path:
+def fetched(s3: S3Access, url: str, to: Path) -> Path:
     s3.client().get(url.removeprefix("s3://").rstrip("/"), str(to), recursive=True)
     return to
 
 
-def test_the_storage_server_dies_and_comes_back(weed: Weed, undisturbed: Path, tmp_path: Path, tell: Tell) -> None:
-    config = bucket_config(tmp_path / "long.yaml", weed.server, "outage")
-    with ended(started("run", config, **weed.server.environment)) as process:
-        fs = weed.server.client()
+def test_the_storage_server_dies_and_comes_back(seaweed: SeaweedServer, undisturbed: Path, tmp_path: Path, tell: Tell) -> None:
+    config = bucket_config(tmp_path / "long.yaml", seaweed.access, "outage")
+    with ended(started("run", config, **seaweed.access.environment)) as process:
+        fs = seaweed.access.client()
         until(lambda: fs.glob("audits/outage/*/plan.json"), process)
-        weed.kill()
+        seaweed.kill()
         start = time.monotonic()
         time.sleep(15)
         assert process.poll() is None, process.communicate()
-        weed.start()
+        seaweed.start()
         away = time.monotonic() - start
         shown, said = process.communicate(timeout=240)
     assert process.returncode == 0, said
-    assert_same(undisturbed, fetched(weed.server, shown.splitlines()[-1], tmp_path / "copy"))
+    assert_same(undisturbed, fetched(seaweed.access, shown.splitlines()[-1], tmp_path / "copy"))
     tell("fault", "the storage server (S3) killed and started again")
     tell("seen", f"{away:.0f} s without storage; the run waited and went on")
 
 
 @pytest.mark.slow
 def test_a_task_exceeds_its_memory(tmp_path: Path, tell: Tell) -> None:
-    config = tmp_path / "hungry.yaml"
+    config = tmp_path / "memory.yaml"
     document = yaml.safe_load(CONFIG) | {
-        "tests": [{"sanitizer": "raw", "adversary": {"name": "tests.cluster.hungry.Hungry"}, "records": {"sample": 60}}],
+        "tests": [
+            {
+                "sanitizer": "raw",
+                "adversary": {"name": "tests.cluster.memory_hungry.MemoryHungryTree"},
+                "records": {"sample": 60},
+            }
+        ],
         "data": {"source": "dit://census", "limit": 300},
     }
     config.write_text(yaml.safe_dump(document))
     root = str(Path(__file__).parents[2])
-    with cluster(memory="600MB", HUNGRY="1") as (address, _):
+    with cluster(memory="600MB", FILL_MEMORY="1") as (address, _):
         failed = dit("run", config, "--out", tmp_path / "out", "--cluster", address, "--quiet", PYTHONPATH=root)
     assert failed.returncode == 2
     assert failed.stderr.count("\n") <= 2, failed.stderr  # one is the warning about tcp://
@@ -222,7 +228,7 @@ def test_the_disk_is_full(config: Path, undisturbed: Path, tmp_path: Path, tell:
 
 @pytest.mark.parametrize("where", [pytest.param("files", marks=pytest.mark.slow), "s3"])
 def test_two_identical_runs_at_once(
-    config: Path, undisturbed: Path, s3: S3Server, tmp_path: Path, where: str, tell: Tell
+    config: Path, undisturbed: Path, s3: S3Access, tmp_path: Path, where: str, tell: Tell
 ) -> None:
     if where == "s3":
         config = bucket_config(tmp_path / "long.yaml", s3, "twins")
@@ -249,7 +255,7 @@ def test_two_identical_runs_at_once(
 
 
 @pytest.mark.slow
-def test_the_clock_is_wrong_and_jumps(s3: S3Server, tmp_path: Path, tell: Tell) -> None:
+def test_the_clock_is_wrong_and_jumps(s3: S3Access, tmp_path: Path, tell: Tell) -> None:
     library = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
     if library is None:
         pytest.skip("needs libfaketime (Debian package faketime)")

@@ -119,7 +119,7 @@ def test_adaptive_workers_come_with_a_scaler_that_the_job_owns(api: Api) -> None
     assert scaler["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
 
 
-def test_a_failed_audit_is_resumed_and_a_breached_gate_is_not(api: Api) -> None:
+def test_a_failed_audit_is_resumed_and_a_failed_gate_is_not(api: Api) -> None:
     api.script = [runner("Failed", code=2), runner("Failed", code=2), runner("Failed", code=1)]
     assert launcher.launch(document(retries=5), OWNER) == 1
     assert len(jobs(api)) == 3

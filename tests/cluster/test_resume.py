@@ -65,7 +65,7 @@ HARM = [(name, b"") for name in ("summary.json", "distributions.parquet", "measu
 
 
 @pytest.mark.parametrize(("name", "left"), HARM)
-def test_a_complete_run_that_lost_a_file_is_mended(
+def test_a_complete_run_that_lost_a_file_is_repaired(
     config: Path, undisturbed: Path, tmp_path: Path, name: str, left: bytes
 ) -> None:
     folder = Path(shutil.copytree(undisturbed, tmp_path / undisturbed.name))

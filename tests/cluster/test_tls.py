@@ -160,7 +160,7 @@ def test_certificate_files_must_be_usable(ours: Path, files: tuple[str, ...], sa
         security.check_files({name: str(ours / file) for name, file in zip(("ca", "cert", "key"), files, strict=True)})
 
 
-def test_a_plain_cluster_is_held_to_what_it_must_have(tmp_path: Path, config_file: Path, ours: Path) -> None:
+def test_a_plain_cluster_must_have_workers_and_equal_versions(tmp_path: Path, config_file: Path, ours: Path) -> None:
     other = tmp_path / "other" / "pandas-9.9.9.dist-info"  # the worker's own idea of its pandas
     other.mkdir(parents=True)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: pandas\nVersion: 9.9.9\n")

@@ -142,7 +142,7 @@ def test_data_says_where_a_table_is_or_why_not(tmp_path: Path) -> None:
     assert "adult" in unknown.stderr
 
 
-def test_version_and_help_are_at_hand() -> None:
+def test_every_command_has_help_with_an_example() -> None:
     assert re.fullmatch(r"dit \d+\.\d+\.\d+\n", dit("--version").stdout)
     for command in ("demo", "run", "plan", "report", "gate", "compare", "data", "deploy", "certificates"):
         shown = dit(command, "-h")

@@ -18,7 +18,7 @@ import pytest
 
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
-from dit_dask.storage import folder as store
+from dit_dask.storage import filesystem
 from dit_dask.values import hierarchy
 
 DATA = Path(str(resources.files("dit_dask").joinpath("data")))
@@ -36,11 +36,11 @@ Environment = Callable[..., None]
 
 @pytest.fixture
 def set_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Environment:
-    """Give the store these variables and no others; the cache is always inside tmp_path."""
+    """Give the storage these variables and no others; the cache is always inside tmp_path."""
 
     def give(**variables: str) -> None:
         known = {"XDG_CACHE_HOME": str(tmp_path / "cache"), **variables}
-        monkeypatch.setattr(store, "environment", known.get)
+        monkeypatch.setattr(filesystem, "environment", known.get)
 
     give()
     return give
@@ -345,7 +345,7 @@ def test_any_failure_of_a_download_is_one_line(monkeypatch: pytest.MonkeyPatch) 
     def refuse(url: str) -> bytes:
         raise RuntimeError(f"503 from {url}\nwith a second line")
 
-    monkeypatch.setattr(store, "fetch", refuse)
+    monkeypatch.setattr(filesystem, "fetch", refuse)
     with pytest.raises(InputError, match=r"the download failed \(503 from https://[^\n]*$"):
         datasets.locate("internet-usage")
 

@@ -23,7 +23,7 @@ def test_gates_must_hold_for_every_test() -> None:
     assert passed("delta < inf") == [True, True]
 
 
-def test_fail_on_breaches_where_it_is_true() -> None:
+def test_fail_on_fails_where_its_condition_is_true() -> None:
     assert passed("delta > 0.2", forbidden=True) == [True, False]
 
 
