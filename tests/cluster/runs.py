@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,37 @@ def dit(*arguments: object, timeout: float = 240, **environment: str) -> subproc
     )
 
 
+def default_signals() -> None:
+    """Undo what a shell's background job or nohup ignores, and Python would go on ignoring; for `preexec_fn`."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def started(*arguments: object, **environment: str) -> subprocess.Popen[str]:
-    """Start the command in a session of its own and do not wait."""
-    pipe = subprocess.PIPE
+    """Start the command in a session of its own, with the signals of a terminal, and do not wait."""
     return subprocess.Popen(
-        [*DIT, *map(str, arguments)], stdout=pipe, stderr=pipe, text=True, start_new_session=True, env=os.environ | environment
+        [*DIT, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=default_signals,
+        env=os.environ | environment,
     )
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Leave nothing behind when a test fails."""
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def until(condition: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 120) -> None:

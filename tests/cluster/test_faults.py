@@ -9,7 +9,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ import pytest
 import yaml
 
 from tests.cluster.dask_processes import cluster, dask, free_port, listening, processes
-from tests.cluster.runs import CONFIG, assert_same, dit, started, until, workers_of
+from tests.cluster.runs import CONFIG, assert_same, dit, ended, started, until, workers_of
 from tests.cluster.s3_server import S3Access, SeaweedServer
 
 Tell = Callable[[str, object], None]
@@ -47,20 +46,6 @@ def parts(output: Path) -> list[Path]:
 def status(output: Path) -> str:
     (manifest,) = output.glob("*/manifest.json")
     return str(json.loads(manifest.read_text())["status"])
-
-
-@contextmanager
-def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Leave nothing behind when a test fails."""
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

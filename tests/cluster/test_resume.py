@@ -6,28 +6,20 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.runs import DIT, assert_same, dit
+from tests.cluster.runs import assert_same, dit, ended, started, until
 
 
 def stopped(config: Path, output: Path, how: int) -> tuple[Path, int]:
     """Start a run, stop it once it has written some parts, and return its folder and exit code."""
-    process = subprocess.Popen(
-        [*DIT, "run", str(config), "--out", str(output)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
-    deadline = time.monotonic() + 120
-    while len(list(output.glob("*/records/*/part-*.parquet"))) < 2:
-        assert process.poll() is None, "the run ended before it could be stopped"
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.killpg(process.pid, how)
-    _, said = process.communicate(timeout=60)
-    assert b"distributed" not in said
+    with ended(started("run", config, "--out", output)) as process:
+        until(lambda: len(list(output.glob("*/records/*/part-*.parquet"))) > 1, process)
+        os.killpg(process.pid, how)
+        _, said = process.communicate(timeout=120)
+    assert "distributed" not in said
     (folder,) = output.iterdir()
     return folder, process.returncode
 

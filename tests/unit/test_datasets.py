@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,11 +19,11 @@ from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
 from dit_dask.storage import filesystem
 from dit_dask.values import hierarchy
+from tests.conftest import require_data
 
 DATA = Path(str(resources.files("dit_dask").joinpath("data")))
 MODEL: dict[str, Any] = json.loads((DATA / "census.json").read_text(encoding="utf-8"))
 HIERARCHIES = sorted(path.name for path in (DATA / "hierarchies").glob("*.csv"))
-REAL = Path(os.environ.get("DIT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TABLES = {"adult": "adult.csv", "internet": "internet_usage.csv"}
 
 ADULT_ROW = "39, State-gov, 77516, Bachelors, 13, Never-married, ?, Own-child, White, Male, 0, 0, 40, Cuba, <=50K"
@@ -63,9 +62,7 @@ def published(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> datasets.Datas
 
 
 def real_table(name: str) -> Path:
-    if not REAL.is_dir():
-        pytest.skip("no real data: set DIT_DATA")
-    return REAL / name
+    return require_data() / name
 
 
 # the census
