@@ -43,23 +43,22 @@ def dit(*arguments: object, timeout: float = 240, **environment: str) -> subproc
     )
 
 
-def default_signals() -> None:
-    """Undo what a shell's background job or nohup ignores, and Python would go on ignoring; for `preexec_fn`."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+@contextmanager
+def terminal_signals() -> Iterator[None]:
+    """Let child processes start with SIGINT at its default, also where this suite is a background job that ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a handler becomes the default in a child
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def started(*arguments: object, **environment: str) -> subprocess.Popen[str]:
     """Start the command in a session of its own, with the signals of a terminal, and do not wait."""
-    return subprocess.Popen(
-        [*DIT, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=default_signals,
-        env=os.environ | environment,
-    )
+    pipe = subprocess.PIPE
+    command, variables = [*DIT, *map(str, arguments)], os.environ | environment
+    with terminal_signals():
+        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True, env=variables)
 
 
 @contextmanager
