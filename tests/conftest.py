@@ -8,12 +8,13 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# the same examples in every CI run; at a desk new ones are welcome
-settings.register_profile("ci", derandomize=True, deadline=None)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# no time limit holds on a busy machine; the same examples in every CI run, new ones at a desk
+settings.register_profile(
+    "dit", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+)
+settings.load_profile("dit")
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("DIT_DATA") or ROOT.parent / "shared" / "data").resolve()

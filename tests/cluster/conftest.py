@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,7 +40,15 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def undisturbed(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of that audit, run without any fault; tests copy it before they damage it."""
-    done = dit("run", config, "--out", tmp_path_factory.mktemp("whole"))
+    """The folder of that audit, run without any fault; tests copy it before they change it.
+
+    The processes of xdist share one: the first runs it, under a lock, and a complete run is not run again.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "undisturbed"
+    shared.mkdir(exist_ok=True)
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = dit("run", config, "--out", shared / "runs")
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.splitlines()[-1])

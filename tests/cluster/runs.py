@@ -18,6 +18,7 @@ import pandas as pd
 import psutil
 
 DIT = [sys.executable, "-m", "dit_dask"]
+LIMIT = 600.0  # seconds until a test gives up: many times what is needed, since the machine may have other work
 CONFIG = """\
 version: 1
 name: long
@@ -36,7 +37,7 @@ cluster: {workers: 2}
 """
 
 
-def dit(*arguments: object, timeout: float = 240, **environment: str) -> subprocess.CompletedProcess[str]:
+def dit(*arguments: object, timeout: float = LIMIT, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(
         [*DIT, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, env=os.environ | environment, check=False
@@ -75,7 +76,7 @@ def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
                 pipe.close()
 
 
-def until(condition: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 120) -> None:
+def until(condition: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = LIMIT) -> None:
     """Wait for something to become true while a process is alive."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -104,6 +105,15 @@ def summary(folder: Path) -> list[dict[str, Any]]:
     """summary.json without the seconds, which may differ."""
     entries = json.loads((folder / "summary.json").read_text())
     return [{key: value for key, value in entry.items() if key != "seconds"} for entry in entries]
+
+
+def written_text(folder: Path) -> str:
+    """All that the files of a folder say; Parquet is compressed, so its tables are read."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files, f"nothing in {folder}"
+    tables = [path for path in files if path.suffix == ".parquet"]
+    read = [pd.read_parquet(io.BytesIO(path.read_bytes())).to_csv() for path in tables]
+    return "\n".join([*(path.read_bytes().decode("latin-1") for path in files), *read])
 
 
 def assert_same(one: Path, other: Path) -> None:

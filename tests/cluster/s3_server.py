@@ -48,7 +48,7 @@ class S3Access:
         """A filesystem of the test's own."""
         import s3fs
 
-        limits = {"connect_timeout": 2, "read_timeout": 5, "retries": {"max_attempts": 1}}
+        limits = {"connect_timeout": 5, "read_timeout": 30, "retries": {"max_attempts": 1}}
         return s3fs.S3FileSystem(**self.resolved, skip_instance_cache=True, use_listings_cache=False, config_kwargs=limits)
 
 
@@ -84,7 +84,7 @@ class SeaweedServer:
     def start(self) -> None:
         """Start, or start again on the same data, and wait until buckets can be written."""
         self.launch()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while True:
             try:
                 fs = self.access.client()

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from tests.cluster.dask_processes import cluster, dask, free_port, listening, processes
-from tests.cluster.runs import CONFIG, assert_same, dit, ended, started, until, workers_of
+from tests.cluster.runs import CONFIG, LIMIT, assert_same, dit, ended, started, until, workers_of
 from tests.cluster.s3_server import S3Access, SeaweedServer
 
 Tell = Callable[[str, object], None]
@@ -56,7 +56,7 @@ def test_all_workers_die_at_once(config: Path, undisturbed: Path, tmp_path: Path
         assert len(victims) == workers
         for victim in victims:
             victim.kill()
-        shown, said = process.communicate(timeout=180)
+        shown, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
     assert "distributed" not in said
     assert_same(undisturbed, folder_of((shown, said)))
@@ -80,7 +80,7 @@ def test_a_random_worker_dies_every_few_seconds(tmp_path: Path, tell: Tell) -> N
                     killed += 1
             with suppress(subprocess.TimeoutExpired):
                 process.wait(chance.uniform(2, 4))
-        shown, said = process.communicate(timeout=300)
+        shown, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
     assert killed >= 3
     assert_same(folder_of(quiet), folder_of((shown, said)))
@@ -97,7 +97,7 @@ def test_the_scheduler_dies_and_the_run_is_resumed(config: Path, undisturbed: Pa
         until(lambda: len(parts(tmp_path)) > 1, process)
         scheduler.kill()
         start = time.monotonic()
-        _, said = process.communicate(timeout=400)
+        _, said = process.communicate(timeout=LIMIT)
     waited = time.monotonic() - start
     assert process.returncode == 2
     assert "Traceback" not in said
@@ -134,7 +134,7 @@ def test_the_storage_server_dies_and_comes_back(seaweed: SeaweedServer, undistur
         assert process.poll() is None, process.communicate()
         seaweed.start()
         away = time.monotonic() - start
-        shown, said = process.communicate(timeout=240)
+        shown, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
     assert_same(undisturbed, fetched(seaweed.access, shown.splitlines()[-1], tmp_path / "copy"))
     tell("fault", "the storage server (S3) killed and started again")
@@ -222,7 +222,7 @@ def test_two_identical_runs_at_once(
         ended(started("run", config, *more, "--workers", 1, **s3.environment)) as one,
         ended(started("run", config, *more, "--workers", 2, **s3.environment)) as other,
     ):
-        results = [process.communicate(timeout=240) for process in (one, other)]
+        results = [process.communicate(timeout=LIMIT) for process in (one, other)]
     assert one.returncode == other.returncode == 0, results
     urls = {shown.splitlines()[-1] for shown, _ in results}
     assert len(urls) == 1
@@ -253,7 +253,7 @@ def test_the_clock_is_wrong_and_jumps(s3: S3Access, tmp_path: Path, tell: Tell) 
     with ended(started("run", config, "--out", tmp_path / "out", **wrong)) as process:
         until(lambda: list(tmp_path.glob("out/*/plan.json")), process)
         clock.write_text("+900d")
-        shown, said = process.communicate(timeout=300)
+        shown, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
     folder = folder_of((shown, said))
     assert_same(folder_of(dit("run", config, "--out", tmp_path / "quiet")), folder)
@@ -323,7 +323,7 @@ def test_the_network_between_two_hosts_is_cut_for_some_seconds(
                 time.sleep(8)
                 cable("up")
                 away = time.monotonic() - start
-                shown, said = process.communicate(timeout=400)
+                shown, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
     assert_same(undisturbed, folder_of((shown, said)))
     tell("fault", "two hosts (network namespaces), the cable between them cut for some seconds")
@@ -334,12 +334,12 @@ def test_the_network_between_two_hosts_is_cut_for_some_seconds(
 def test_a_run_without_progress_ends_names_its_tasks_and_can_be_resumed(
     config: Path, undisturbed: Path, tmp_path: Path, tell: Tell
 ) -> None:
-    options = ("--out", tmp_path, "--set", "cluster.stall_minutes=0.25")
+    options = ("--out", tmp_path, "--set", "cluster.stall_minutes=1")
     with ended(started("run", config, *options)) as process:
         until(lambda: parts(tmp_path), process)
         for worker in workers_of(process.pid):
             worker.suspend()
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 2, said
     assert "no progress for" in said
     assert "mondrian-k" in said.splitlines()[-1]

@@ -10,7 +10,7 @@ import s3fs
 import yaml
 
 from dit_dask.inputs import datasets
-from tests.cluster.runs import assert_same, dit
+from tests.cluster.runs import assert_same, dit, written_text
 from tests.cluster.s3_server import KEY, SECRET, S3Access
 
 
@@ -51,9 +51,7 @@ def test_an_audit_reads_and_writes_buckets_and_leaves_no_secret(
     local = tmp_path / "copy"
     bucket.get(url.removeprefix("s3://"), str(local), recursive=True)
     assert json.loads((local / "manifest.json").read_text())["status"] == "complete"
-    everything = (
-        done.stdout + done.stderr + "".join(one.read_bytes().decode("latin-1") for one in local.rglob("*") if one.is_file())
-    )
+    everything = done.stdout + done.stderr + written_text(local)
     assert SECRET not in everything
     assert KEY not in everything
 
@@ -84,7 +82,7 @@ def test_a_bucket_that_cannot_be_used_is_one_clear_line(
 ) -> None:
     path = tmp_path / "bucket.yaml"
     path.write_text(yaml.safe_dump(config(s3, **change)))
-    failed = dit("run", path, "--quiet", timeout=60, **(s3.environment | environment))
+    failed = dit("run", path, "--quiet", **(s3.environment | environment))
     assert failed.returncode == 2
     assert failed.stdout == ""
     assert failed.stderr.count("\n") == 1, failed.stderr

@@ -13,7 +13,7 @@ from dit_dask.inputs import datasets
 from dit_dask.storage import filesystem as store
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
-from tests.cluster.runs import dit
+from tests.cluster.runs import dit, written_text
 from tests.cluster.s3_server import KEY, SECRET, S3Access
 
 CANARY = "canary-Zq7-never-shown"
@@ -43,7 +43,7 @@ def test_literal_credentials_leave_no_trace_even_when_debugging(s3: S3Access, tm
     fs.get("audits/canary", str(tmp_path / "copy"), recursive=True)
     written = [path for path in (tmp_path / "copy").rglob("*") if path.is_file()]
     assert {path.name for path in written} >= {"manifest.json", "plan.json", "index.json", "report.html", "summary.json"}
-    everything = done.stdout + done.stderr + "".join(path.read_bytes().decode("latin-1") for path in written)
+    everything = done.stdout + done.stderr + written_text(tmp_path / "copy")
     assert SECRET not in everything
     assert KEY not in everything
 

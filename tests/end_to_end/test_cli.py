@@ -16,7 +16,7 @@ import yaml
 
 from dit_dask.cli.commands import COMMANDS
 from dit_dask.cli.parser import parser
-from tests.cluster.runs import dit, ended, rows, started, workers_of
+from tests.cluster.runs import LIMIT, dit, ended, rows, started, workers_of, written_text
 from tests.conftest import ROOT
 
 
@@ -71,8 +71,21 @@ def test_no_value_of_any_record_reaches_what_a_run_writes(people: Path, config_f
     tree.write_text(re.sub(r"^(\w+);", r"\1-zq;", tree.read_text("utf-8"), flags=re.MULTILINE), "utf-8")
     done = dit("run", config_file, "--out", people.parent / "runs")
     assert done.returncode == 0, done.stderr
-    written = "".join(one.read_bytes().decode("latin-1") for one in (people.parent / "runs").rglob("*") if one.is_file())
-    assert "-zq" not in written + done.stdout + done.stderr
+    assert "-zq" not in written_text(people.parent / "runs") + done.stdout + done.stderr
+
+
+def test_fresh_starts_over(config_file: Path, tmp_path: Path) -> None:
+    def parts() -> dict[Path, tuple[int, bytes]]:
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.glob("runs/*/records/*/*.parquet")}
+
+    assert dit("run", config_file, "--out", tmp_path / "runs", "--quiet").returncode == 0
+    before = parts()
+    assert before
+    assert dit("run", config_file, "--out", tmp_path / "runs", "--quiet", "--fresh").returncode == 0
+    after = parts()
+    assert after.keys() == before.keys()
+    assert all(after[path][0] > before[path][0] for path in before)
+    assert all(after[path][1] == before[path][1] for path in before)
 
 
 def test_json_prints_the_summary_and_nothing_else(config_file: Path, tmp_path: Path) -> None:
@@ -202,7 +215,7 @@ def test_bad_input_is_one_line_and_exit_code_2_and_leaves_no_finished_run(config
     assert old in text
     config_file.write_text(text.replace(old, new))
     elsewhere = () if "output:" in new else ("--out", config_file.parent / "runs")
-    failed = dit("run", config_file, "--quiet", *elsewhere, timeout=60)
+    failed = dit("run", config_file, "--quiet", *elsewhere)
     assert failed.returncode == 2, failed.stderr
     assert failed.stdout == ""
     assert failed.stderr.count("\n") == 1, failed.stderr
@@ -312,7 +325,7 @@ def test_the_option_for_local_work_wins_over_an_address_and_keeps_the_configured
         while process.poll() is None:
             seen.update(worker.pid for worker in workers_of(process.pid))
             time.sleep(0.02)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
     assert len(seen) == wanted
 

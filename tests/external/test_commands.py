@@ -59,7 +59,7 @@ def test_a_command_gives_what_the_function_gives():
 
 
 BEHAVIOURS = {
-    "hang": "it took longer than its 1 s, without record 7",
+    "hang": "it took longer than its 5 s, without record 7",
     "fail": "it ended with exit code 3 .*, without record 7",
     "elsewhere": r"it ended well but wrote no file at \{output\} \(output.csv\), on the whole table",
     "link": r"it ended well but wrote no file at \{output\}",
@@ -70,7 +70,7 @@ BEHAVIOURS = {
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 def test_a_command_that_misbehaves_is_one_line(behaviour):
     with pytest.raises(RunError, match=rf"tests\[0\]\.sanitizer: {BEHAVIOURS[behaviour]}") as caught:
-        audit(command(behaviour, timeout=1 if behaviour == "hang" else 30, retries=0), records=[7])
+        audit(command(behaviour, timeout=5 if behaviour == "hang" else 120, retries=0), records=[7])
     assert "secret-value" not in str(caught.value)
 
 
@@ -237,7 +237,7 @@ def test_a_killed_run_leaves_no_process_and_no_file(tmp_path):
     )
     run = subprocess.Popen([*DIT, "run", str(path)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline:  # two calls on the whole table, then one that sleeps
             lines = pids.read_text().splitlines() if pids.exists() else []
             if len(lines) >= 3:
@@ -249,7 +249,7 @@ def test_a_killed_run_leaves_no_process_and_no_file(tmp_path):
         run.wait()
     *_, folder = lines[2].split(maxsplit=2)
     processes = [int(number) for line in lines for number in line.split()[:2]]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and (any(map(alive, processes)) or os.path.exists(folder)):
         time.sleep(0.2)
     assert not [process for process in processes if alive(process)]
