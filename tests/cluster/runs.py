@@ -22,7 +22,7 @@ LIMIT = 600.0  # seconds until a test gives up: many times what is needed, since
 CONFIG = """\
 version: 1
 name: long
-data: {source: "dit://census", limit: 8000}
+data: {source: "dit://census", limit: 6000}
 schema:
   quasi_identifiers:
     age: {kind: numeric}

@@ -245,7 +245,7 @@ def test_the_clock_is_wrong_and_jumps(s3: S3Access, tmp_path: Path, tell: Tell) 
     if library is None:
         pytest.skip("needs libfaketime (Debian package faketime)")
     config, clock = tmp_path / "short.yaml", tmp_path / "clock"
-    config.write_text(CONFIG.replace("limit: 8000", "limit: 1500"))
+    config.write_text(CONFIG.replace("limit: 6000", "limit: 1500"))
     clock.write_text("-400d")
     # what a clock on the wall shows is wrong, for the command and all its workers; the machine's count of seconds is not
     wrong = {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_CACHE_DURATION": "1"}
