@@ -29,14 +29,16 @@ $(ANJANA_STAMP): tests/third_party/constraints.txt | $(STAMP)
 demo: setup
 	$(BIN)/dit demo
 
+# files in the order of their folders, so that the long ones of tests/cluster do not come last
 test: setup third-party
-	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 test-slow: setup third-party
 	$(BIN)/python -m pytest -m slow
 
 check: setup
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive dit_dask

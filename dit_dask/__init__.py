@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,3 +60,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """A package in which a public function may have the name of a folder: `dit.audit` stays the function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _HOMES or not isinstance(value, ModuleType):  # importing dit_dask.audit.plan sets `audit` here
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,4 +1,4 @@
-"""Short ways to the objects under test, by the same doors that users take."""
+"""Configs, rows and built tests from plain documents, made by the same functions that a run uses."""
 
 from __future__ import annotations
 

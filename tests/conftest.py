@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# the same examples in every CI run; at a desk new ones are welcome
-settings.register_profile("ci", derandomize=True, deadline=None)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# no time limit holds on a busy machine; the same examples in every CI run, new ones at a desk
+settings.register_profile(
+    "dit", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+)
+settings.load_profile("dit")
 
 ROOT = Path(__file__).parents[1]
-DATA = Path(os.environ.get("DIT_DATA") or ROOT.parent / "shared" / "data")
+DATA = Path(os.environ.get("DIT_DATA") or ROOT.parent / "shared" / "data").resolve()
 
 
-@pytest.fixture(scope="session")
-def data_folder() -> Path:
-    """The folder of real tables; a missing folder is a skip, a missing file inside it is not."""
+@pytest.fixture(scope="session", autouse=True)
+def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run in an empty folder: what a user's own runs left in the checkout is not seen, and nothing is added to it."""
+    with chdir(tmp_path_factory.mktemp("cwd")), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DIT_DATA", str(DATA))  # it may have been relative to the folder where the suite was started
+        yield
+
+
+def require_data() -> Path:
+    """Return the folder of real tables; a missing folder is a skip, a missing file inside it is not."""
     if not DATA.is_dir():
         pytest.skip("no real data: set DIT_DATA")
     return DATA
 
 
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real tables."""
+    return require_data()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where the data is, a test that skipped for want of it is a failure."""
+    """Where the data is, a test that was skipped for want of it is a failure; under xdist the controller has the reports."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = [] if reporter is None else reporter.stats.get("skipped", [])
-    if DATA.is_dir() and any("no real data" in str(report.longrepr) for report in skipped):
+    lacking = [report.nodeid for report in skipped if "DIT_DATA" in str(report.longrepr)]
+    if DATA.is_dir() and lacking:
+        reporter.write_line(f"ERROR: {DATA} is there, but these tests found no real data: {', '.join(lacking)}", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

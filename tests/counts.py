@@ -1,4 +1,4 @@
-"""Short ways to patterns of counts."""
+"""Patterns of counts from plain lists."""
 
 from __future__ import annotations
 

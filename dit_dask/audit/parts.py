@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,15 +55,17 @@ def write_part(folder: Folder, name: str, record: Ints, multiplicity: Ints, infl
     pq.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
     if not folder.create(name, content):
-        found = read_part(folder, name, record)
+        found = read_part(folder, name, record, tuple(influence.estimates))
         if found is not None:
             return found[0]
         folder.write(name, content)
     return PartFile(name, len(record), hashlib.sha256(content).hexdigest())
 
 
-def read_part(folder: Folder, name: str, record: Ints) -> tuple[PartFile, Influence] | None:
-    """Return a part that is whole and holds exactly these records, else None."""
+def read_part(
+    folder: Folder, name: str, record: Ints, estimates: Sequence[str] | None = None
+) -> tuple[PartFile, Influence] | None:
+    """Return a part that is whole and holds exactly these records, and these estimates if they are named; else None."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -73,14 +76,16 @@ def read_part(folder: Folder, name: str, record: Ints) -> tuple[PartFile, Influe
         table = pq.read_table(io.BytesIO(content))
         names = (*COLUMNS, *(name for name in table.column_names if name not in COLUMNS))
         arrays = tuple(_filled(table.column(column)) for column in names)
-    except (pa.ArrowException, KeyError, OSError):
+    except (pa.ArrowException, KeyError, OSError, UnicodeError):
         return None
-    written = (table.schema.metadata or {}).get(DIGEST, b"").decode()
-    if written != _content_digest(arrays) or not np.array_equal(arrays[0], record):
+    written = (table.schema.metadata or {}).get(DIGEST)
+    if written != _content_digest(arrays).encode() or not np.array_equal(arrays[0], record):
+        return None
+    added = dict(zip(names[len(COLUMNS) :], arrays[len(COLUMNS) :], strict=True))
+    if estimates is not None and list(added) != list(estimates):  # the digest does not cover the names of columns
         return None
     part = PartFile(name, len(record), hashlib.sha256(content).hexdigest())
-    estimates = dict(zip(names[len(COLUMNS) :], arrays[len(COLUMNS) :], strict=True))
-    return part, Influence(arrays[2], arrays[3], arrays[4], estimates=estimates)
+    return part, Influence(arrays[2], arrays[3], arrays[4], estimates=added)
 
 
 def _filled(column: Any) -> NDArray[Any]:

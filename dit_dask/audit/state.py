@@ -107,7 +107,8 @@ class TestState:
         names = {part: part_name(self.test.id, part) for part in range(self.plan.parts)}
         kept = [part for part, name in names.items() if name.rsplit("/", 1)[-1] in present]
         with ThreadPoolExecutor(READERS) as pool:  # storage answers slowly, but many at once
-            read = pool.map(lambda part: read_part(folder, names[part], self.test.audited[self.rows_of(part)]), kept)
+            estimates = tuple(self._estimates)
+            read = pool.map(lambda part: read_part(folder, names[part], self.test.audited[self.rows_of(part)], estimates), kept)
             for part, found in zip(kept, read, strict=True):
                 if found is not None:
                     self._take_over(part, *found)

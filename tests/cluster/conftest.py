@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.runs import CONFIG, dit
-from tests.cluster.weed import S3Server, Weed
+from tests.cluster.s3_server import S3Access, SeaweedServer
 
 
 @pytest.fixture(scope="session")
-def weed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Weed]:
+def seaweed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedServer]:
     """A SeaweedFS server with two users and two buckets; a test that kills it starts it again."""
-    weed = Weed(tmp_path_factory.mktemp("weed"))
+    seaweed = SeaweedServer(tmp_path_factory.mktemp("seaweed"))
     try:
-        weed.start()
-        yield weed
+        seaweed.start()
+        yield seaweed
     finally:
-        weed.kill()
+        seaweed.kill()
 
 
 @pytest.fixture(scope="session")
-def s3(weed: Weed) -> S3Server:
-    """Where that server is."""
-    return weed.server
+def s3(seaweed: SeaweedServer) -> S3Access:
+    """The address and credentials of that server."""
+    return seaweed.access
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +40,15 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def undisturbed(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of that audit, run in peace; tests copy it before they harm it."""
-    done = dit("run", config, "--out", tmp_path_factory.mktemp("whole"))
+    """The folder of that audit, run without any fault; tests copy it before they change it.
+
+    The processes of xdist share one: the first runs it, under a lock, and a complete run is not run again.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "undisturbed"
+    shared.mkdir(exist_ok=True)
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = dit("run", config, "--out", shared / "runs")
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.splitlines()[-1])

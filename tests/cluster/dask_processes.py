@@ -34,7 +34,7 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def listening(host: str, port: int, seconds: float = 60) -> None:
+def listening(host: str, port: int, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -67,8 +67,8 @@ def cluster(workers: int = 2, memory: str = "4GB", **environment: str) -> Iterat
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"
     scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show")
-    options = ("--nthreads", 1, "--memory-limit", memory, "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", 60)
-    crew = [dask("worker", address, *options, **environment) for _ in range(workers)]
-    with processes(scheduler, *crew):
+    options = ("--nthreads", 1, "--memory-limit", memory, "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", 300)
+    nannies = [dask("worker", address, *options, **environment) for _ in range(workers)]
+    with processes(scheduler, *nannies):
         listening("127.0.0.1", port)
         yield address, scheduler

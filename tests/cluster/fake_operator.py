@@ -107,7 +107,7 @@ def serving(folder: Path) -> Iterator[tuple[Api, Path]]:
         await api.__aexit__(None, None, None)
         await asyncio.sleep(0.05)  # sockets close in the loop's next rounds
 
-    api, server = asyncio.run_coroutine_threadsafe(start(), loop).result(20)
+    api, server = asyncio.run_coroutine_threadsafe(start(), loop).result(120)
     kubeconfig = folder / "kubeconfig"
     user = {"clusters": [{"name": "k", "cluster": {"server": str(server.url)}}], "users": [{"name": "k", "user": {}}]}
     context = {"contexts": [{"name": "k", "context": {"cluster": "k", "user": "k"}}], "current-context": "k"}
@@ -115,7 +115,7 @@ def serving(folder: Path) -> Iterator[tuple[Api, Path]]:
     try:
         yield api, kubeconfig
     finally:
-        asyncio.run_coroutine_threadsafe(stop(), loop).result(20)
+        asyncio.run_coroutine_threadsafe(stop(), loop).result(120)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(20)
+        thread.join(120)
         loop.close()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ import pandas as pd
 import psutil
 
 DIT = [sys.executable, "-m", "dit_dask"]
+LIMIT = 600.0  # seconds until a test gives up: many times what is needed, since the machine may have other work
 CONFIG = """\
 version: 1
 name: long
-data: {source: "dit://census", limit: 8000}
+data: {source: "dit://census", limit: 6000}
 schema:
   quasi_identifiers:
     age: {kind: numeric}
@@ -35,22 +37,46 @@ cluster: {workers: 2}
 """
 
 
-def dit(*arguments: object, timeout: float = 240, **environment: str) -> subprocess.CompletedProcess[str]:
+def dit(*arguments: object, timeout: float = LIMIT, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(
         [*DIT, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, env=os.environ | environment, check=False
     )
 
 
+@contextmanager
+def terminal_signals() -> Iterator[None]:
+    """Let child processes start with SIGINT at its default, also where this suite is a background job that ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a handler becomes the default in a child
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def started(*arguments: object, **environment: str) -> subprocess.Popen[str]:
-    """Start the command in a session of its own and do not wait."""
+    """Start the command in a session of its own, with the signals of a terminal, and do not wait."""
     pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [*DIT, *map(str, arguments)], stdout=pipe, stderr=pipe, text=True, start_new_session=True, env=os.environ | environment
-    )
+    command, variables = [*DIT, *map(str, arguments)], os.environ | environment
+    with terminal_signals():
+        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True, env=variables)
 
 
-def until(condition: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 120) -> None:
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Leave nothing behind when a test fails."""
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def until(condition: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = LIMIT) -> None:
     """Wait for something to become true while a process is alive."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -79,6 +105,15 @@ def summary(folder: Path) -> list[dict[str, Any]]:
     """summary.json without the seconds, which may differ."""
     entries = json.loads((folder / "summary.json").read_text())
     return [{key: value for key, value in entry.items() if key != "seconds"} for entry in entries]
+
+
+def written_text(folder: Path) -> str:
+    """All that the files of a folder say; Parquet is compressed, so its tables are read."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files, f"nothing in {folder}"
+    tables = [path for path in files if path.suffix == ".parquet"]
+    read = [pd.read_parquet(io.BytesIO(path.read_bytes())).to_csv() for path in tables]
+    return "\n".join([*(path.read_bytes().decode("latin-1") for path in files), *read])
 
 
 def assert_same(one: Path, other: Path) -> None:

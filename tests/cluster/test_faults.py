@@ -9,7 +9,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -22,8 +21,8 @@ import pytest
 import yaml
 
 from tests.cluster.dask_processes import cluster, dask, free_port, listening, processes
-from tests.cluster.runs import CONFIG, assert_same, dit, started, until, workers_of
-from tests.cluster.weed import S3Server, Weed
+from tests.cluster.runs import CONFIG, LIMIT, assert_same, dit, ended, started, until, workers_of
+from tests.cluster.s3_server import S3Access, SeaweedServer
 
 Tell = Callable[[str, object], None]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts and network namespaces")
@@ -49,20 +48,6 @@ def status(output: Path) -> str:
     return str(json.loads(manifest.read_text())["status"])
 
 
-@contextmanager
-def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Leave nothing behind when a test fails."""
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_all_workers_die_at_once(config: Path, undisturbed: Path, tmp_path: Path, workers: int, tell: Tell) -> None:
     with ended(started("run", config, "--out", tmp_path, "--workers", workers)) as process:
@@ -71,7 +56,7 @@ def test_all_workers_die_at_once(config: Path, undisturbed: Path, tmp_path: Path
         assert len(victims) == workers
         for victim in victims:
             victim.kill()
-        shown, said = process.communicate(timeout=180)
+        shown, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
     assert "distributed" not in said
     assert_same(undisturbed, folder_of((shown, said)))
@@ -95,7 +80,7 @@ def test_a_random_worker_dies_every_few_seconds(tmp_path: Path, tell: Tell) -> N
                     killed += 1
             with suppress(subprocess.TimeoutExpired):
                 process.wait(chance.uniform(2, 4))
-        shown, said = process.communicate(timeout=300)
+        shown, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
     assert killed >= 3
     assert_same(folder_of(quiet), folder_of((shown, said)))
@@ -112,7 +97,7 @@ def test_the_scheduler_dies_and_the_run_is_resumed(config: Path, undisturbed: Pa
         until(lambda: len(parts(tmp_path)) > 1, process)
         scheduler.kill()
         start = time.monotonic()
-        _, said = process.communicate(timeout=400)
+        _, said = process.communicate(timeout=LIMIT)
     waited = time.monotonic() - start
     assert process.returncode == 2
     assert "Traceback" not in said
@@ -127,45 +112,51 @@ def test_the_scheduler_dies_and_the_run_is_resumed(config: Path, undisturbed: Pa
     tell("seen", f"exit code 2 after {waited:.0f} s with one line; the same command on a new cluster resumed {before} parts")
 
 
-def bucket_config(path: Path, s3: S3Server, output: str) -> Path:
+def bucket_config(path: Path, s3: S3Access, output: str) -> Path:
     document = yaml.safe_load(CONFIG) | {"output": {"url": f"s3://audits/{output}", "storage_options": s3.options}}
     path.write_text(yaml.safe_dump(document))
     return path
 
 
-def fetched(s3: S3Server, url: str, to: Path) -> Path:
+def fetched(s3: S3Access, url: str, to: Path) -> Path:
     s3.client().get(url.removeprefix("s3://").rstrip("/"), str(to), recursive=True)
     return to
 
 
-def test_the_storage_server_dies_and_comes_back(weed: Weed, undisturbed: Path, tmp_path: Path, tell: Tell) -> None:
-    config = bucket_config(tmp_path / "long.yaml", weed.server, "outage")
-    with ended(started("run", config, **weed.server.environment)) as process:
-        fs = weed.server.client()
+def test_the_storage_server_dies_and_comes_back(seaweed: SeaweedServer, undisturbed: Path, tmp_path: Path, tell: Tell) -> None:
+    config = bucket_config(tmp_path / "long.yaml", seaweed.access, "outage")
+    with ended(started("run", config, **seaweed.access.environment)) as process:
+        fs = seaweed.access.client()
         until(lambda: fs.glob("audits/outage/*/plan.json"), process)
-        weed.kill()
+        seaweed.kill()
         start = time.monotonic()
         time.sleep(15)
         assert process.poll() is None, process.communicate()
-        weed.start()
+        seaweed.start()
         away = time.monotonic() - start
-        shown, said = process.communicate(timeout=240)
+        shown, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
-    assert_same(undisturbed, fetched(weed.server, shown.splitlines()[-1], tmp_path / "copy"))
+    assert_same(undisturbed, fetched(seaweed.access, shown.splitlines()[-1], tmp_path / "copy"))
     tell("fault", "the storage server (S3) killed and started again")
     tell("seen", f"{away:.0f} s without storage; the run waited and went on")
 
 
 @pytest.mark.slow
 def test_a_task_exceeds_its_memory(tmp_path: Path, tell: Tell) -> None:
-    config = tmp_path / "hungry.yaml"
+    config = tmp_path / "memory.yaml"
     document = yaml.safe_load(CONFIG) | {
-        "tests": [{"sanitizer": "raw", "adversary": {"name": "tests.cluster.hungry.Hungry"}, "records": {"sample": 60}}],
+        "tests": [
+            {
+                "sanitizer": "raw",
+                "adversary": {"name": "tests.cluster.memory_hungry.MemoryHungryTree"},
+                "records": {"sample": 60},
+            }
+        ],
         "data": {"source": "dit://census", "limit": 300},
     }
     config.write_text(yaml.safe_dump(document))
     root = str(Path(__file__).parents[2])
-    with cluster(memory="600MB", HUNGRY="1") as (address, _):
+    with cluster(memory="600MB", FILL_MEMORY="1") as (address, _):
         failed = dit("run", config, "--out", tmp_path / "out", "--cluster", address, "--quiet", PYTHONPATH=root)
     assert failed.returncode == 2
     assert failed.stderr.count("\n") <= 2, failed.stderr  # one is the warning about tcp://
@@ -222,7 +213,7 @@ def test_the_disk_is_full(config: Path, undisturbed: Path, tmp_path: Path, tell:
 
 @pytest.mark.parametrize("where", [pytest.param("files", marks=pytest.mark.slow), "s3"])
 def test_two_identical_runs_at_once(
-    config: Path, undisturbed: Path, s3: S3Server, tmp_path: Path, where: str, tell: Tell
+    config: Path, undisturbed: Path, s3: S3Access, tmp_path: Path, where: str, tell: Tell
 ) -> None:
     if where == "s3":
         config = bucket_config(tmp_path / "long.yaml", s3, "twins")
@@ -231,7 +222,7 @@ def test_two_identical_runs_at_once(
         ended(started("run", config, *more, "--workers", 1, **s3.environment)) as one,
         ended(started("run", config, *more, "--workers", 2, **s3.environment)) as other,
     ):
-        results = [process.communicate(timeout=240) for process in (one, other)]
+        results = [process.communicate(timeout=LIMIT) for process in (one, other)]
     assert one.returncode == other.returncode == 0, results
     urls = {shown.splitlines()[-1] for shown, _ in results}
     assert len(urls) == 1
@@ -249,12 +240,12 @@ def test_two_identical_runs_at_once(
 
 
 @pytest.mark.slow
-def test_the_clock_is_wrong_and_jumps(s3: S3Server, tmp_path: Path, tell: Tell) -> None:
+def test_the_clock_is_wrong_and_jumps(s3: S3Access, tmp_path: Path, tell: Tell) -> None:
     library = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
     if library is None:
         pytest.skip("needs libfaketime (Debian package faketime)")
     config, clock = tmp_path / "short.yaml", tmp_path / "clock"
-    config.write_text(CONFIG.replace("limit: 8000", "limit: 1500"))
+    config.write_text(CONFIG.replace("limit: 6000", "limit: 1500"))
     clock.write_text("-400d")
     # what a clock on the wall shows is wrong, for the command and all its workers; the machine's count of seconds is not
     wrong = {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_CACHE_DURATION": "1"}
@@ -262,7 +253,7 @@ def test_the_clock_is_wrong_and_jumps(s3: S3Server, tmp_path: Path, tell: Tell) 
     with ended(started("run", config, "--out", tmp_path / "out", **wrong)) as process:
         until(lambda: list(tmp_path.glob("out/*/plan.json")), process)
         clock.write_text("+900d")
-        shown, said = process.communicate(timeout=300)
+        shown, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
     folder = folder_of((shown, said))
     assert_same(folder_of(dit("run", config, "--out", tmp_path / "quiet")), folder)
@@ -332,7 +323,7 @@ def test_the_network_between_two_hosts_is_cut_for_some_seconds(
                 time.sleep(8)
                 cable("up")
                 away = time.monotonic() - start
-                shown, said = process.communicate(timeout=400)
+                shown, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, said
     assert_same(undisturbed, folder_of((shown, said)))
     tell("fault", "two hosts (network namespaces), the cable between them cut for some seconds")
@@ -343,12 +334,12 @@ def test_the_network_between_two_hosts_is_cut_for_some_seconds(
 def test_a_run_without_progress_ends_names_its_tasks_and_can_be_resumed(
     config: Path, undisturbed: Path, tmp_path: Path, tell: Tell
 ) -> None:
-    options = ("--out", tmp_path, "--set", "cluster.stall_minutes=0.25")
+    options = ("--out", tmp_path, "--set", "cluster.stall_minutes=1")
     with ended(started("run", config, *options)) as process:
         until(lambda: parts(tmp_path), process)
         for worker in workers_of(process.pid):
             worker.suspend()
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 2, said
     assert "no progress for" in said
     assert "mondrian-k" in said.splitlines()[-1]

@@ -60,7 +60,7 @@ def buildah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_the_image_runs_dit_as_nobody_in_particular(buildah: list[str]) -> None:
+def test_the_image_runs_dit_as_an_unprivileged_user(buildah: list[str]) -> None:
     mounts = [word for place in pip_places() for word in ("--volume", f"{place}:{place}:ro")]
     output(
         *buildah, "build", "--isolation", "chroot", "--build-arg", "BASE=localhost/dit-base", *mounts, "--format", "docker",

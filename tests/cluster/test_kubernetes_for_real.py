@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.conftest import S3Server
+from tests.cluster.conftest import S3Access
 from tests.cluster.rig import Cluster, running, wait
 from tests.cluster.runs import DIT, dit
 
@@ -47,7 +47,7 @@ OURS = ("DaskCluster", "DaskJob", "DaskAutoscaler", "NetworkPolicy", "Deployment
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, s3: S3Server) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, s3: S3Access) -> Iterator[Cluster]:
     """The rig, with the Secret that the pods need."""
     with running(tmp_path_factory.mktemp("rig")) as found:
         found.apply({"kind": "Secret", "metadata": {"name": "bucket"}, "stringData": s3.environment})
@@ -55,7 +55,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, s3: S3Server) -> Iterator[
 
 
 @pytest.fixture
-def audit(tmp_path: Path, s3: S3Server) -> Path:
+def audit(tmp_path: Path, s3: S3Access) -> Path:
     """A config and the hierarchy beside it."""
     from tests.conftest import ROOT
 
@@ -77,7 +77,7 @@ def without_seconds(text: str) -> list[dict[str, Any]]:
     return [{key: value for key, value in entry.items() if key != "seconds"} for entry in json.loads(text)]
 
 
-def test_a_run_on_kubernetes_finds_what_a_laptop_finds_and_leaves_nothing(cluster: Cluster, audit: Path, s3: S3Server) -> None:
+def test_a_run_on_kubernetes_finds_what_a_laptop_finds_and_leaves_nothing(cluster: Cluster, audit: Path, s3: S3Access) -> None:
     here = dit("run", audit, "--fresh", "--json", "--quiet", **s3.environment)
     assert here.returncode == 0, here.stderr
     there = dit(
@@ -98,7 +98,7 @@ def certify(cluster: Cluster, folder: Path, secret: str) -> None:
     cluster.apply({"kind": "Secret", "metadata": {"name": secret}, "stringData": content})
 
 
-def test_mutual_tls_and_adaptive_workers(cluster: Cluster, audit: Path, s3: S3Server) -> None:
+def test_mutual_tls_and_adaptive_workers(cluster: Cluster, audit: Path, s3: S3Access) -> None:
     certify(cluster, audit.parent / "certificates", "trial-tls")
     files = "{ca: certificates/ca.crt, cert: certificates/client.crt, key: certificates/client.key}"
     options = [f"cluster.tls={files}", "cluster.kubernetes.tls_secret=trial-tls"]
@@ -114,7 +114,7 @@ def test_mutual_tls_and_adaptive_workers(cluster: Cluster, audit: Path, s3: S3Se
     assert left(cluster) == []
 
 
-def test_ctrl_c_removes_the_cluster(cluster: Cluster, audit: Path, s3: S3Server) -> None:
+def test_ctrl_c_removes_the_cluster(cluster: Cluster, audit: Path, s3: S3Access) -> None:
     command = [*DIT, "run", str(audit), "--fresh", "--cluster", "kubernetes"]
     environment = os.environ | s3.environment | {"KUBECONFIG": str(cluster.kubeconfig)}
     heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also where the tests themselves run in the background
@@ -130,7 +130,7 @@ def test_ctrl_c_removes_the_cluster(cluster: Cluster, audit: Path, s3: S3Server)
     assert left(cluster) == []
 
 
-def test_what_is_not_ready_is_named(cluster: Cluster, audit: Path, s3: S3Server) -> None:
+def test_what_is_not_ready_is_named(cluster: Cluster, audit: Path, s3: S3Access) -> None:
     failed = dit(
         "run", audit, "--fresh", "--quiet", "--cluster", "kubernetes", "--set", "cluster.kubernetes.secret=nowhere",
         timeout=300, KUBECONFIG=str(cluster.kubeconfig), **s3.environment,

@@ -10,11 +10,11 @@ import s3fs
 import yaml
 
 from dit_dask.inputs import datasets
-from tests.cluster.runs import assert_same, dit
-from tests.cluster.weed import KEY, SECRET, S3Server
+from tests.cluster.runs import assert_same, dit, written_text
+from tests.cluster.s3_server import KEY, SECRET, S3Access
 
 
-def config(s3: S3Server, source: str = "s3://incoming/people-*.parquet", output: str = "s3://audits/nightly") -> dict:
+def config(s3: S3Access, source: str = "s3://incoming/people-*.parquet", output: str = "s3://audits/nightly") -> dict:
     return {
         "version": 1,
         "name": "bucket",
@@ -30,7 +30,7 @@ def config(s3: S3Server, source: str = "s3://incoming/people-*.parquet", output:
 
 
 @pytest.fixture(scope="module")
-def bucket(s3: S3Server) -> s3fs.S3FileSystem:
+def bucket(s3: S3Access) -> s3fs.S3FileSystem:
     fs = s3fs.S3FileSystem(key=KEY, secret=SECRET, endpoint_url=s3.endpoint)
     people = datasets.census(200)
     for number in range(2):
@@ -40,7 +40,7 @@ def bucket(s3: S3Server) -> s3fs.S3FileSystem:
 
 
 def test_an_audit_reads_and_writes_buckets_and_leaves_no_secret(
-    s3: S3Server, bucket: s3fs.S3FileSystem, tmp_path: Path
+    s3: S3Access, bucket: s3fs.S3FileSystem, tmp_path: Path
 ) -> None:
     path = tmp_path / "bucket.yaml"
     path.write_text(yaml.safe_dump(config(s3)))
@@ -51,9 +51,7 @@ def test_an_audit_reads_and_writes_buckets_and_leaves_no_secret(
     local = tmp_path / "copy"
     bucket.get(url.removeprefix("s3://"), str(local), recursive=True)
     assert json.loads((local / "manifest.json").read_text())["status"] == "complete"
-    everything = (
-        done.stdout + done.stderr + "".join(one.read_bytes().decode("latin-1") for one in local.rglob("*") if one.is_file())
-    )
+    everything = done.stdout + done.stderr + written_text(local)
     assert SECRET not in everything
     assert KEY not in everything
 
@@ -80,11 +78,11 @@ def test_an_audit_reads_and_writes_buckets_and_leaves_no_secret(
     ids=["no-input-bucket", "no-output-bucket", "wrong-secret"],
 )
 def test_a_bucket_that_cannot_be_used_is_one_clear_line(
-    s3: S3Server, bucket: s3fs.S3FileSystem, tmp_path: Path, change: dict[str, str], environment: dict[str, str], message: str
+    s3: S3Access, bucket: s3fs.S3FileSystem, tmp_path: Path, change: dict[str, str], environment: dict[str, str], message: str
 ) -> None:
     path = tmp_path / "bucket.yaml"
     path.write_text(yaml.safe_dump(config(s3, **change)))
-    failed = dit("run", path, "--quiet", timeout=60, **(s3.environment | environment))
+    failed = dit("run", path, "--quiet", **(s3.environment | environment))
     assert failed.returncode == 2
     assert failed.stdout == ""
     assert failed.stderr.count("\n") == 1, failed.stderr
@@ -92,7 +90,7 @@ def test_a_bucket_that_cannot_be_used_is_one_clear_line(
     assert SECRET not in failed.stderr
 
 
-def test_an_unset_variable_is_named_only_when_storage_is_opened(s3: S3Server, tmp_path: Path) -> None:
+def test_an_unset_variable_is_named_only_when_storage_is_opened(s3: S3Access, tmp_path: Path) -> None:
     path = tmp_path / "bucket.yaml"
     path.write_text(yaml.safe_dump(config(s3)))
     failed = dit("run", path, "--quiet")

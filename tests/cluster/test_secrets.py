@@ -13,8 +13,8 @@ from dit_dask.inputs import datasets
 from dit_dask.storage import filesystem as store
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
-from tests.cluster.runs import dit
-from tests.cluster.weed import KEY, SECRET, S3Server
+from tests.cluster.runs import dit, written_text
+from tests.cluster.s3_server import KEY, SECRET, S3Access
 
 CANARY = "canary-Zq7-never-shown"
 
@@ -31,7 +31,7 @@ def document(options: Mapping[str, Any], output: str) -> dict[str, Any]:
     }
 
 
-def test_literal_credentials_leave_no_trace_even_when_debugging(s3: S3Server, tmp_path: Path) -> None:
+def test_literal_credentials_leave_no_trace_even_when_debugging(s3: S3Access, tmp_path: Path) -> None:
     fs = s3.client()
     with fs.open("incoming/canary.parquet", "wb") as file:
         datasets.census(60).to_parquet(file)
@@ -43,13 +43,13 @@ def test_literal_credentials_leave_no_trace_even_when_debugging(s3: S3Server, tm
     fs.get("audits/canary", str(tmp_path / "copy"), recursive=True)
     written = [path for path in (tmp_path / "copy").rglob("*") if path.is_file()]
     assert {path.name for path in written} >= {"manifest.json", "plan.json", "index.json", "report.html", "summary.json"}
-    everything = done.stdout + done.stderr + "".join(path.read_bytes().decode("latin-1") for path in written)
+    everything = done.stdout + done.stderr + written_text(tmp_path / "copy")
     assert SECRET not in everything
     assert KEY not in everything
 
 
 @pytest.mark.parametrize("place", ["s3://audits/x", "s3://nowhere/x"])
-def test_refused_credentials_are_not_repeated(s3: S3Server, tmp_path: Path, place: str) -> None:
+def test_refused_credentials_are_not_repeated(s3: S3Access, tmp_path: Path, place: str) -> None:
     config = tmp_path / "canary.yaml"
     asked = document(s3.resolved | {"key": f"{CANARY}-key", "secret": f"{CANARY}-secret"}, place)
     config.write_text(yaml.safe_dump(asked | {"data": {"source": "dit://census", "limit": 60}}))
@@ -58,7 +58,7 @@ def test_refused_credentials_are_not_repeated(s3: S3Server, tmp_path: Path, plac
     assert CANARY not in failed.stdout + failed.stderr
 
 
-def test_a_worker_that_fails_to_write_logs_no_credential(s3: S3Server, tmp_path: Path) -> None:
+def test_a_worker_that_fails_to_write_logs_no_credential(s3: S3Access, tmp_path: Path) -> None:
     """Dask logs the arguments of a failed task; a run folder among them shows neither options nor a URL with a password."""
     place = Location(f"http://user:{CANARY}@localhost/x?token={CANARY}", {"key": CANARY})
     assert CANARY not in repr(Folder(place)) + str(Folder(place)) + Folder(place).url
@@ -66,7 +66,7 @@ def test_a_worker_that_fails_to_write_logs_no_credential(s3: S3Server, tmp_path:
     assert CANARY not in store.reason(error, place)
 
 
-def test_a_user_who_may_only_read_is_told_before_any_work(s3: S3Server, tmp_path: Path) -> None:
+def test_a_user_who_may_only_read_is_told_before_any_work(s3: S3Access, tmp_path: Path) -> None:
     config = tmp_path / "reader.yaml"
     asked = document(s3.options, "s3://audits/reader") | {"data": {"source": "dit://census", "limit": 60}}
     config.write_text(yaml.safe_dump(asked))

@@ -31,7 +31,7 @@ def process(*words: str, **environment: str) -> Iterator[subprocess.Popen[bytes]
         yield started
     finally:
         started.terminate()
-        started.wait(30)
+        started.wait(120)
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def scheduler(folder: Path, protocol: str, *more: str) -> Iterator[str]:
     there = folder / "scheduler.json"
     words = ["--host", f"{protocol}://127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(there)]
     with process("scheduler", *words, *more):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not (there.exists() and there.read_text().endswith("}")):
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -102,7 +102,7 @@ def test_mutual_tls_works_with_dasks_own_configuration(secured: str, ours: Path,
 
 def refused(config: Path, address: str, *more: str) -> str:
     """The one line of a run that ends before it starts."""
-    words = ["--out", str(config.parent / "runs"), "--quiet", "--set", "cluster.timeout=2"]
+    words = ["--out", str(config.parent / "runs"), "--quiet", "--set", "cluster.timeout=5"]
     failed = dit("run", config, "--cluster", address, *words, *more)
     assert failed.returncode == 2, failed.stderr
     assert failed.stdout == ""
@@ -137,7 +137,7 @@ def test_something_else_that_listens_there_is_no_scheduler(config_file: Path) ->
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         address = f"tcp://127.0.0.1:{server.server_address[1]}"
-        assert f"no Dask scheduler answers at {address} within 2 s" in refused(config_file, address)
+        assert f"no Dask scheduler answers at {address} within 5 s" in refused(config_file, address)
         server.shutdown()
         thread.join()
 
@@ -160,7 +160,7 @@ def test_certificate_files_must_be_usable(ours: Path, files: tuple[str, ...], sa
         security.check_files({name: str(ours / file) for name, file in zip(("ca", "cert", "key"), files, strict=True)})
 
 
-def test_a_plain_cluster_is_held_to_what_it_must_have(tmp_path: Path, config_file: Path, ours: Path) -> None:
+def test_a_plain_cluster_must_have_workers_and_equal_versions(tmp_path: Path, config_file: Path, ours: Path) -> None:
     other = tmp_path / "other" / "pandas-9.9.9.dist-info"  # the worker's own idea of its pandas
     other.mkdir(parents=True)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: pandas\nVersion: 9.9.9\n")

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 
-from tests.cluster.runs import dit, rows
+from dit_dask.cli.commands import COMMANDS
+from dit_dask.cli.parser import parser
+from tests.cluster.runs import LIMIT, dit, ended, rows, started, workers_of, written_text
+from tests.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One finished run of the shipped quickstart."""
-    from tests.conftest import ROOT
-
     output = tmp_path_factory.mktemp("runs")
     done = dit("run", ROOT / "configs" / "quickstart.yaml", "--out", output, "--set", "data.limit=200", "--workers", 1)
     assert done.returncode == 0, done.stderr
@@ -68,8 +71,21 @@ def test_no_value_of_any_record_reaches_what_a_run_writes(people: Path, config_f
     tree.write_text(re.sub(r"^(\w+);", r"\1-zq;", tree.read_text("utf-8"), flags=re.MULTILINE), "utf-8")
     done = dit("run", config_file, "--out", people.parent / "runs")
     assert done.returncode == 0, done.stderr
-    written = "".join(one.read_bytes().decode("latin-1") for one in (people.parent / "runs").rglob("*") if one.is_file())
-    assert "-zq" not in written + done.stdout + done.stderr
+    assert "-zq" not in written_text(people.parent / "runs") + done.stdout + done.stderr
+
+
+def test_fresh_starts_over(config_file: Path, tmp_path: Path) -> None:
+    def parts() -> dict[Path, tuple[int, bytes]]:
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.glob("runs/*/records/*/*.parquet")}
+
+    assert dit("run", config_file, "--out", tmp_path / "runs", "--quiet").returncode == 0
+    before = parts()
+    assert before
+    assert dit("run", config_file, "--out", tmp_path / "runs", "--quiet", "--fresh").returncode == 0
+    after = parts()
+    assert after.keys() == before.keys()
+    assert all(after[path][0] > before[path][0] for path in before)
+    assert all(after[path][1] == before[path][1] for path in before)
 
 
 def test_json_prints_the_summary_and_nothing_else(config_file: Path, tmp_path: Path) -> None:
@@ -95,14 +111,16 @@ def test_gates_decide_the_exit_code(config_file: Path, finished: Path, tmp_path:
     assert dit("gate", finished).returncode == 0
 
 
-def test_plan_runs_nothing(config_file: Path) -> None:
+def test_plan_runs_nothing(config_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
     done = dit("plan", config_file)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^mondrian-k5 +exact +60 +\d+ +1 ", done.stdout, re.MULTILINE)
     assert "60 rows" in done.stdout
     assert "MB a worker" in done.stdout
     assert not (config_file.parent / "runs").exists()
-    assert not Path("runs").exists()
+    assert not list((tmp_path / "cwd").iterdir())
 
 
 def test_report_is_rewritten_from_a_finished_run(finished: Path) -> None:
@@ -115,8 +133,6 @@ def test_report_is_rewritten_from_a_finished_run(finished: Path) -> None:
 
 
 def test_compare_sets_two_runs_side_by_side(finished: Path, tmp_path: Path) -> None:
-    from tests.conftest import ROOT
-
     other = dit(
         "run",
         ROOT / "configs" / "quickstart.yaml",
@@ -144,12 +160,20 @@ def test_data_says_where_a_table_is_or_why_not(tmp_path: Path) -> None:
     assert "adult" in unknown.stderr
 
 
-def test_version_and_help_are_at_hand() -> None:
+def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in COMMANDS.keys() - {"launch"}:  # what the pod of a deployed audit runs; nobody types it
+        with pytest.raises(SystemExit) as ended:
+            parser().parse_args([command, "-h"])
+        assert ended.value.code == 0
+        assert f"example:\n  dit {command}" in capsys.readouterr().out
+
+
+def test_the_overview_lists_every_command_that_a_user_types() -> None:
+    shown = dit("-h")
+    assert shown.returncode == 0
+    listed = re.findall(r"^    ([a-z-]+) ", shown.stdout, re.MULTILINE)
+    assert sorted(listed) == sorted(COMMANDS.keys() - {"launch"})
     assert re.fullmatch(r"dit \d+\.\d+\.\d+\n", dit("--version").stdout)
-    for command in ("demo", "run", "plan", "report", "gate", "compare", "data", "deploy", "certificates"):
-        shown = dit(command, "-h")
-        assert shown.returncode == 0
-        assert "example:" in shown.stdout
 
 
 def test_importing_the_package_is_light() -> None:
@@ -193,7 +217,7 @@ def test_bad_input_is_one_line_and_exit_code_2_and_leaves_no_finished_run(config
     assert old in text
     config_file.write_text(text.replace(old, new))
     elsewhere = () if "output:" in new else ("--out", config_file.parent / "runs")
-    failed = dit("run", config_file, "--quiet", *elsewhere, timeout=60)
+    failed = dit("run", config_file, "--quiet", *elsewhere)
     assert failed.returncode == 2, failed.stderr
     assert failed.stdout == ""
     assert failed.stderr.count("\n") == 1, failed.stderr
@@ -230,10 +254,10 @@ def test_a_bad_table_is_one_line_and_exit_code_2(people: Path, config_file: Path
         (("run", "x.yaml", "--workers", "0"), "must be an integer >= 1; got '0'"),
         (("run", "x.yaml", "--cluster", "http://host"), "must be local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT"),
         (("run", "x.yaml", "--cluster", "tcp://host"), "must be local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT"),
-        (("deploy", "configs/s3-audit.yaml", "--image", "dit", "--secret", "s"), "--image must be an image with a tag"),
-        (("deploy", "configs/quickstart.yaml", "--image", "dit:1"), "output: pods cannot reach this machine's files"),
+        (("deploy", f"{ROOT}/configs/s3-audit.yaml", "--image", "dit", "--secret", "s"), "--image must be an image with a tag"),
+        (("deploy", f"{ROOT}/configs/quickstart.yaml", "--image", "dit:1"), "output: pods cannot reach this machine's files"),
         (("certificates",), "required: --to"),
-        (("certificates", "--to", "configs"), "--to must be a folder that does not exist yet; got 'configs'"),
+        (("certificates", "--to", f"{ROOT}/configs"), "--to must be a folder that does not exist yet; got"),
         (("run", "no-such-file.yaml"), "No such file"),
         (("gate", "no-such-run", "--fail-on", "delta > 1"), "is not a run folder"),
         (("report", "no-such-run"), "is not a run folder"),
@@ -274,8 +298,6 @@ def test_kubernetes_asks_for_what_it_needs_before_it_reads_anything(config_file:
 
 
 def test_deploy_prints_manifests_and_nothing_else() -> None:
-    from tests.conftest import ROOT
-
     done = dit("deploy", ROOT / "configs" / "s3-audit.yaml", "--image", "dit:1", "--secret", "s", "--schedule", "@daily")
     assert (done.returncode, done.stderr) == (0, "")
     kinds = [one["kind"] for one in yaml.safe_load_all(done.stdout)]
@@ -283,8 +305,6 @@ def test_deploy_prints_manifests_and_nothing_else() -> None:
 
 
 def test_plan_works_with_variables_unset() -> None:
-    from tests.conftest import ROOT
-
     done = dit("plan", ROOT / "configs" / "s3-audit.yaml")
     assert done.returncode == 0, done.stderr
     assert "mondrian-k5" in done.stdout
@@ -298,6 +318,20 @@ def test_infinite_parameters_are_words_in_json(config_file: Path, tmp_path: Path
     assert json.loads(done.stdout)[2]["parameters"]["adversary"]["params"] == {"C": "inf"}
 
 
-def test_the_option_for_local_work_keeps_the_configured_workers(config_file: Path) -> None:
+def test_the_option_for_local_work_wins_over_an_address_and_keeps_the_configured_workers(config_file: Path) -> None:
+    wanted = (os.cpu_count() or 1) + 1
+    elsewhere = f"cluster={{kind: address, address: 'tcp://127.0.0.1:9', workers: {wanted}}}"
+    options = ("--out", config_file.parent / "runs", "--cluster", "local", "--set", elsewhere)
+    seen: set[int] = set()
+    with ended(started("run", config_file, *options)) as process:
+        while process.poll() is None:
+            seen.update(worker.pid for worker in workers_of(process.pid))
+            time.sleep(0.02)
+        _, said = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, said
+    assert len(seen) == wanted
+
+
+def test_a_plan_is_made_for_the_configured_workers(config_file: Path) -> None:
     done = dit("plan", config_file, "--set", "cluster.workers=3")
     assert "on 3 workers" in done.stdout

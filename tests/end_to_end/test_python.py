@@ -60,7 +60,7 @@ def test_wrong_input_raises_the_same_clear_line() -> None:
         dit.audit(datasets.census(20), schema=SCHEMA, tests=[{"sanitizer": {"name": "mondrian", "k": 1}}])
 
 
-def test_an_adversary_that_needs_many_records_is_not_asked_on_a_few() -> None:
+def test_an_adversary_that_needs_many_records_is_not_run_on_a_few() -> None:
     test = {"sanitizer": "raw", "adversary": {"name": "sklearn.neighbors.KNeighborsClassifier", "params": {"n_neighbors": 60}}}
     result = dit.audit(datasets.census(150), schema=SCHEMA, tests=[{**test, "records": [0, 1]}])
     assert result.summary["records"].tolist() == [2]

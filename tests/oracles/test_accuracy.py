@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dit_dask as dit
 from dit_dask.kernels import crosstab
-from tests.oracles.closest import bucket_of
+from tests.oracles.nearest import bucket_of
 from tests.properties.mixed_frames import mixed_frames
 
 

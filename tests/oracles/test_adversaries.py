@@ -99,7 +99,7 @@ def test_one_class_left_is_certain() -> None:
     assert (result.predicted_without == 0).all()
 
 
-def test_a_random_state_that_nobody_set_comes_from_the_seed_and_the_test(rows: Rows) -> None:
+def test_an_unset_random_state_comes_from_the_seed_and_the_test(rows: Rows) -> None:
     path = "sklearn.ensemble.RandomForestClassifier"
     one, same, other = (
         point(rows, {"name": path, "params": {"n_estimators": number}}).procedure.adversary.model for number in (3, 3, 4)

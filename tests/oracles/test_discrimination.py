@@ -143,7 +143,7 @@ def test_attacks_on_mondrian_equal_scikit_learn_on_its_rows() -> None:
 
 @pytest.mark.parametrize("places", [[0], [1, 2], [0, 1, 2]])
 @pytest.mark.parametrize("grey", [False, True])
-def test_guesses_equal_enumeration(places: list[int], grey: bool) -> None:
+def test_predictions_equal_enumeration(places: list[int], grey: bool) -> None:
     release, _, rows = mondrian(120, 2, 6)
     attributes = [rows.table.schema.quasi_identifiers[place] for place in places]
     rng = np.random.default_rng(1)

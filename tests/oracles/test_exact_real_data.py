@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import os
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,9 +20,9 @@ from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.values.hierarchy import parse
 from dit_dask.values.schema import Attribute, Schema, Secret
 from dit_dask.values.table import Table, collapse
+from tests.conftest import DATA, require_data
 from tests.oracles import reference
 
-DATA = Path(os.environ.get("DIT_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
 ADULT = ("adult.csv", "adult", ("age", "education", "marital-status", "hours-per-week", "native-country"), "occupation")
 INTERNET = (
     "internet_usage.csv",
@@ -44,9 +42,7 @@ RULES = {
 def sample(source: tuple, rows: int) -> list[dict[str, str]]:
     """Read the first complete rows."""
     name, _, qi, secret = source
-    if not (DATA / name).exists():
-        pytest.skip(f"{name} is not in the folder that DIT_DATA names ({DATA})")
-    with (DATA / name).open(encoding="utf-8") as file:
+    with (require_data() / name).open(encoding="utf-8") as file:
         used = ((row, {row[column] for column in (*qi, secret)}) for row in csv.DictReader(file))
         complete = (row for row, values in used if "?" not in values and row["age"] != "Not-Say")
         return list(islice(complete, rows))

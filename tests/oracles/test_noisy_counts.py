@@ -183,7 +183,7 @@ def test_a_right_mechanism_is_hardly_ever_flagged_even_where_its_loss_is_nearly_
 
 
 @pytest.mark.parametrize("wrong", [Geometric(2.0), Gaussian(gaussian_sigma(1.0, 1e-3) / 4)])
-def test_other_mechanisms_are_held_to_their_claims_too(wrong: Mechanism) -> None:
+def test_other_mechanisms_are_checked_against_their_claims_too(wrong: Mechanism) -> None:
     right: Mechanism = Geometric(1.0) if isinstance(wrong, Geometric) else Gaussian(gaussian_sigma(1.0, 1e-3))
     delta_dp = 0.0 if isinstance(wrong, Geometric) else 1e-3
     assert not privacy_loss(*released_beliefs(WORST, Sampling(right, 1)), delta_dp=delta_dp).contradicts(1.0)

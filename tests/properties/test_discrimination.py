@@ -91,7 +91,7 @@ def test_dask_and_arrays_give_the_same_bits(table: pd.DataFrame, blocks: int, es
 
 
 @given(st.lists(st.lists(st.integers(1, 5), max_size=6), min_size=1, max_size=5))
-def test_tallies_merge_exactly(parts: list[list[int]]) -> None:
+def test_count_histograms_merge_exactly(parts: list[list[int]]) -> None:
     arrays = [np.array(part, np.int64) for part in parts]
     whole = CountHistogram.of(np.concatenate(arrays))
     merged = CountHistogram.merge([CountHistogram.of(part) for part in arrays])

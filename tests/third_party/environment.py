@@ -57,6 +57,6 @@ def pycanon(releases: Sequence[pd.DataFrame], keys: Sequence[str], secret: str, 
         paths.append(str(folder / f"release-{number}.csv"))
         release.to_csv(paths[-1], index=False)
     request = json.dumps({"paths": paths, "quasi_identifiers": list(keys), "sensitive": secret})
-    script = str(Path(__file__).with_name("measured.py"))
+    script = str(Path(__file__).with_name("pycanon_main.py"))
     done = subprocess.run([str(PYTHON), script], input=request, capture_output=True, text=True, timeout=120, check=True)
     return json.loads(done.stdout)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,13 +17,13 @@ import pytest
 
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
-from dit_dask.storage import folder as store
+from dit_dask.storage import filesystem
 from dit_dask.values import hierarchy
+from tests.conftest import require_data
 
 DATA = Path(str(resources.files("dit_dask").joinpath("data")))
 MODEL: dict[str, Any] = json.loads((DATA / "census.json").read_text(encoding="utf-8"))
 HIERARCHIES = sorted(path.name for path in (DATA / "hierarchies").glob("*.csv"))
-REAL = Path(os.environ.get("DIT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TABLES = {"adult": "adult.csv", "internet": "internet_usage.csv"}
 
 ADULT_ROW = "39, State-gov, 77516, Bachelors, 13, Never-married, ?, Own-child, White, Male, 0, 0, 40, Cuba, <=50K"
@@ -36,11 +35,11 @@ Environment = Callable[..., None]
 
 @pytest.fixture
 def set_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Environment:
-    """Give the store these variables and no others; the cache is always inside tmp_path."""
+    """Give the storage these variables and no others; the cache is always inside tmp_path."""
 
     def give(**variables: str) -> None:
         known = {"XDG_CACHE_HOME": str(tmp_path / "cache"), **variables}
-        monkeypatch.setattr(store, "environment", known.get)
+        monkeypatch.setattr(filesystem, "environment", known.get)
 
     give()
     return give
@@ -63,9 +62,7 @@ def published(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> datasets.Datas
 
 
 def real_table(name: str) -> Path:
-    if not REAL.is_dir():
-        pytest.skip("no real data: set DIT_DATA")
-    return REAL / name
+    return require_data() / name
 
 
 # the census
@@ -345,7 +342,7 @@ def test_any_failure_of_a_download_is_one_line(monkeypatch: pytest.MonkeyPatch) 
     def refuse(url: str) -> bytes:
         raise RuntimeError(f"503 from {url}\nwith a second line")
 
-    monkeypatch.setattr(store, "fetch", refuse)
+    monkeypatch.setattr(filesystem, "fetch", refuse)
     with pytest.raises(InputError, match=r"the download failed \(503 from https://[^\n]*$"):
         datasets.locate("internet-usage")
 

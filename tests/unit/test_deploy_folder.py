@@ -90,6 +90,7 @@ def test_the_compose_cluster_speaks_only_tls_and_listens_only_here() -> None:
         assert service["environment"]["DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION"] == "True"
         assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+    assert services["scheduler"]["ports"]
     assert services["worker"]["command"][2] == "tls://scheduler:8786"
 
 

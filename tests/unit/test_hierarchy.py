@@ -20,6 +20,7 @@ def test_leaves_are_in_depth_first_order_so_that_every_node_is_a_range() -> None
 
 def test_children_of_a_node_are_neighbours() -> None:
     tree = parse(UNEQUAL, "towns.csv")
+    assert sum(tree.child_count) == len(tree.names) - 1  # every node but the root
     for node, (first, count) in enumerate(zip(tree.first_child, tree.child_count, strict=True)):
         assert all(tree.parent[first : first + count] == node)
 

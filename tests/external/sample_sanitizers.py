@@ -1,4 +1,4 @@
-"""Sanitizers that we did not write, so to speak: kind ones, and hostile ones. They run in child processes only."""
+"""Sample third-party sanitizers, correct ones and faulty ones; they run in child processes only."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def decades(frame: pd.DataFrame, width: int = 10) -> pd.DataFrame:
 
 
 def unsorted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same release in an order of its own, with what it did not get."""
+    """The same release in another order, with a column that it was not given."""
     return decades(frame).sample(frac=1, random_state=len(frame)).assign(extra=1)
 
 
-def restless(frame: pd.DataFrame) -> pd.DataFrame:
+def new_order_every_call(frame: pd.DataFrame) -> pd.DataFrame:
     """The same release in a new order at every call, and sets in a new order too."""
     rng = np.random.default_rng()
     towns = [
@@ -32,29 +32,29 @@ def restless(frame: pd.DataFrame) -> pd.DataFrame:
     return decades(frame).assign(town=towns).sample(frac=1, random_state=int(rng.integers(2**31)))
 
 
-def counted(frame: pd.DataFrame, log: str) -> pd.DataFrame:
+def logs_calls(frame: pd.DataFrame, log: str) -> pd.DataFrame:
     """Leave a line for every call."""
     with open(log, "a", encoding="utf-8") as file:
         file.write(f"{len(frame)}\n")
     return decades(frame)
 
 
-def in_order(frame: pd.DataFrame) -> pd.DataFrame:
+def every_other_row(frame: pd.DataFrame) -> pd.DataFrame:
     """Publish every other row: which ones depends on their order."""
     return decades(frame).iloc[::2]
 
 
-def drawn(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
+def random_half(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Publish a random half."""
     return decades(frame).sample(frac=0.5, random_state=seed)
 
 
-def noise(frame: pd.DataFrame) -> pd.DataFrame:
-    """Draw at random without telling anyone."""
+def unseeded_half(frame: pd.DataFrame) -> pd.DataFrame:
+    """Publish a random half, although no seed is an argument."""
     return decades(frame).sample(frac=0.5, random_state=int.from_bytes(os.urandom(4), "big"))
 
 
-def suppressing(frame: pd.DataFrame) -> pd.DataFrame:
+def suppresses(frame: pd.DataFrame) -> pd.DataFrame:
     """Hide the cooks over 45 altogether, and leave out everyone under 22."""
     result = decades(frame)
     hidden = ((frame["job"] == "cook") & (frame["age"] > 45)).to_numpy()
@@ -83,20 +83,20 @@ def _is_full(frame: pd.DataFrame) -> bool:
 
 
 def hangs(frame: pd.DataFrame) -> pd.DataFrame:
-    """Never come back once a record is missing."""
+    """Never return once a record is missing."""
     if not _is_full(frame):
         time.sleep(3600)
     return decades(frame)
 
 
-def dies(frame: pd.DataFrame) -> pd.DataFrame:
+def crashes(frame: pd.DataFrame) -> pd.DataFrame:
     """Crash as native code does."""
     if not _is_full(frame):
         os.kill(os.getpid(), signal.SIGSEGV)
     return decades(frame)
 
 
-def moody(frame: pd.DataFrame, state: str) -> pd.DataFrame:
+def fails_every_third_call(frame: pd.DataFrame, state: str) -> pd.DataFrame:
     """Fail at every third call."""
     calls = len(list(Path(state).iterdir()))
     (Path(state) / f"{calls}-{time.monotonic_ns()}").touch()
@@ -117,36 +117,36 @@ def renames(frame: pd.DataFrame) -> pd.DataFrame:
     return decades(frame).rename(columns={"town": "city"})
 
 
-def empties(frame: pd.DataFrame) -> pd.DataFrame:
+def returns_empty(frame: pd.DataFrame) -> pd.DataFrame:
     """Return nothing but a header."""
     return decades(frame).iloc[:0]
 
 
-def nothing(frame: pd.DataFrame) -> None:
+def returns_nothing(frame: pd.DataFrame) -> None:
     """Return no table at all."""
 
 
-def holes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return missing cells everywhere, one column of them whole."""
+def null_ages(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return one column of missing cells only."""
     return decades(frame).assign(age=np.nan)
 
 
-def stars(frame: pd.DataFrame) -> pd.DataFrame:
-    """Suppress a column in words."""
+def starred_ages(frame: pd.DataFrame) -> pd.DataFrame:
+    """Suppress a column with the usual mark."""
     return decades(frame).assign(age="*")
 
 
-def unreadable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return values in a form of its own."""
+def unreadable_ages(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return values in a notation that nothing can read."""
     return decades(frame).assign(age="about thirty-ish")
 
 
-def doubles(frame: pd.DataFrame) -> pd.DataFrame:
+def doubles_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return more rows than it got."""
     return pd.concat([decades(frame)] * 2)
 
 
-def shouts(frame: pd.DataFrame) -> pd.DataFrame:
+def prints_a_lot(frame: pd.DataFrame) -> pd.DataFrame:
     """Print a lot, to both streams."""
     line = "secret-value-of-someone " * 4000
     for _ in range(300):
@@ -156,18 +156,18 @@ def shouts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def writes_elsewhere(frame: pd.DataFrame) -> pd.DataFrame:
-    """Litter its own folder."""
+    """Leave a file in its own folder."""
     Path("litter.txt").write_text("secret-value-of-someone")
     return decades(frame)
 
 
-def tells_its_environment(frame: pd.DataFrame, to: str) -> pd.DataFrame:
-    """Write down what it was started with."""
+def writes_its_environment(frame: pd.DataFrame, to: str) -> pd.DataFrame:
+    """Write the environment that it was started with."""
     Path(to).write_text("\n".join(f"{key}={value}" for key, value in os.environ.items()) + f"\ncwd={os.getcwd()}")
     return decades(frame)
 
 
-def lingers(frame: pd.DataFrame, pids: str) -> pd.DataFrame:
+def starts_a_child(frame: pd.DataFrame, pids: str) -> pd.DataFrame:
     """Start a process that outlives it, and sleep while a record is missing."""
     import subprocess
 
@@ -179,7 +179,7 @@ def lingers(frame: pd.DataFrame, pids: str) -> pd.DataFrame:
     return decades(frame)
 
 
-def global_noise(frame: pd.DataFrame) -> pd.DataFrame:
+def global_state_half(frame: pd.DataFrame) -> pd.DataFrame:
     """Draw from numpy's own global state."""
     return decades(frame).sample(frac=0.5)
 
@@ -197,21 +197,21 @@ def ages_as_lists(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
     return decades(frame).assign(age=[make((age, 61)) for age in frame["age"]])
 
 
-def leaves_quietly(frame: pd.DataFrame) -> pd.DataFrame:
-    """End its process as if all were well."""
+def exits_with_0(frame: pd.DataFrame) -> pd.DataFrame:
+    """End its process with exit code 0 and return nothing."""
     if not _is_full(frame):
         os._exit(0)
     return decades(frame)
 
 
-def wanders(frame: pd.DataFrame, to: str) -> pd.DataFrame:
+def changes_directory(frame: pd.DataFrame, to: str) -> pd.DataFrame:
     """Change its working directory."""
     os.chdir(to)
     return decades(frame)
 
 
 def always_fails(frame: pd.DataFrame) -> pd.DataFrame:
-    """Sanitise the whole table only."""
+    """Sanitise the complete table only."""
     if not _is_full(frame):
         raise ValueError
     return decades(frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dit_dask.deployment import cron as schedule
+from dit_dask.deployment import cron
 from dit_dask.errors import InputError
 
 
@@ -13,7 +13,7 @@ from dit_dask.errors import InputError
     ["0 3 * * *", "*/15 0-6,18-23 1,15 jan-mar MON-FRI", "5/10 * ? * 0", "@daily", "0 0 31 1 *", "0 0 30 2 1", "0 0 29 2 *"],
 )
 def test_good_schedules_pass_unchanged(text: str) -> None:
-    assert schedule.check(text, "--schedule") == text
+    assert cron.check(text, "--schedule") == text
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_good_schedules_pass_unchanged(text: str) -> None:
 )
 def test_bad_schedules_say_what_is_wrong(text: str, said: str) -> None:
     with pytest.raises(InputError, match="--schedule") as caught:
-        schedule.check(text, "--schedule")
+        cron.check(text, "--schedule")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_time_zones_are_known_or_refused() -> None:
-    assert schedule.zone("Europe/Paris", "--time-zone") == "Europe/Paris"
+    assert cron.zone("Europe/Paris", "--time-zone") == "Europe/Paris"
     with pytest.raises(
         InputError, match="--time-zone must be the name of a time zone such as Europe/Paris; got 'Europe/Atlantis'"
     ):
-        schedule.zone("Europe/Atlantis", "--time-zone")
+        cron.zone("Europe/Atlantis", "--time-zone")

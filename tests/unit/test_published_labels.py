@@ -9,7 +9,7 @@ import pytest
 
 from dit_dask.errors import InputError
 from dit_dask.sanitizers.external.published_values import Reader
-from tests.unit.published_values import TOWNS, ZIPS, categorical, covered, under
+from tests.unit.published_columns import TOWNS, ZIPS, categorical, covered, under
 
 
 @pytest.mark.parametrize(

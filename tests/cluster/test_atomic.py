@@ -19,7 +19,7 @@ from dit_dask.engines import Influence
 from dit_dask.errors import InputError, RunError
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
-from tests.cluster.weed import S3Server
+from tests.cluster.s3_server import S3Access
 
 WRITERS = 6
 
@@ -28,7 +28,7 @@ WRITERS = 6
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     name = uuid4().hex
     if request.param == "s3":
-        s3: S3Server = request.getfixturevalue("s3")
+        s3: S3Access = request.getfixturevalue("s3")
         return Folder(Location(f"s3://audits/{name}", s3.resolved))
     return Folder(Location(str(tmp_path / name) if request.param == "files" else f"memory://{name}", {}))
 
@@ -116,7 +116,7 @@ def test_the_first_plan_holds_for_all_and_one_of_another_version_for_nobody(fold
     assert manifest.agreed_plan(folder, lambda: {"test": 4}) == {"test": 3}
 
 
-def test_uploads_that_nobody_will_finish_are_aborted_in_this_run_folder_only(s3: S3Server) -> None:
+def test_uploads_that_nobody_will_finish_are_aborted_in_this_run_folder_only(s3: S3Access) -> None:
     fs = s3.client()
     mine, theirs = uuid4().hex, uuid4().hex
     for name in (mine, theirs):
@@ -144,7 +144,7 @@ def test_a_damaged_index_is_never_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "index.json").read_text() == "[1, 2"
 
 
-def test_a_probe_says_in_one_line_what_is_wrong(s3: S3Server, tmp_path: Path) -> None:
+def test_a_probe_says_in_one_line_what_is_wrong(s3: S3Access, tmp_path: Path) -> None:
     for url, options, message in (
         ("s3://nowhere/runs", s3.resolved, "output: cannot write to s3://nowhere/runs: the bucket does not exist"),
         ("s3://audits/x", s3.resolved | {"secret": "wrong-secret-1"}, "the secret does not belong to the key"),

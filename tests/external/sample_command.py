@@ -1,4 +1,4 @@
-"""A command-line sanitizer on CSV files, standard library only; its behaviour is chosen by a word."""
+"""A command-line sanitizer on CSV files, standard library only; its first argument chooses its behaviour."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import time
 
 
 def main() -> None:
-    """tool.py MOOD INPUT OUTPUT"""
-    mood, given, returned = sys.argv[1:4]
+    """sample_command.py BEHAVIOUR INPUT OUTPUT"""
+    behaviour, given, returned = sys.argv[1:4]
     with open(given, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     short = len(rows) < 60
-    if mood == "hang" and short:
+    if behaviour == "hang" and short:
         time.sleep(3600)
-    if mood == "fail" and short:
+    if behaviour == "fail" and short:
         sys.stderr.write("secret-value-of-someone\n")
         sys.exit(3)
-    if mood == "elsewhere":
+    if behaviour == "elsewhere":
         returned = "elsewhere.csv"
-    if mood == "link":
+    if behaviour == "link":
         with open("real.csv", "w", encoding="utf-8") as file:
             file.write("x\n")
         os.symlink("real.csv", returned)
         return
-    if mood == "garbage":
+    if behaviour == "garbage":
         with open(returned, "wb") as binary:
             binary.write(b"\xff\xfe\x00" * 50)
         return
-    if mood == "flood":
+    if behaviour == "flood":
         for _ in range(2000):
             sys.stdout.write("secret-value-of-someone " * 4000)
     for row in rows:

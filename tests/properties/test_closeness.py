@@ -14,7 +14,7 @@ from dit_dask.measures.synthetic import closeness as closest
 from dit_dask.measures.synthetic import space
 from dit_dask.measures.synthetic.closeness import closeness
 from dit_dask.measures.synthetic.columns import align
-from tests.oracles.closest import nearest_two
+from tests.oracles.nearest import nearest_two
 from tests.properties.mixed_frames import mixed_frames
 
 

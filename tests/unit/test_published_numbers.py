@@ -12,7 +12,7 @@ import pytest
 
 from dit_dask.errors import InputError
 from dit_dask.sanitizers.external.published_values import Reader
-from tests.unit.published_values import AGES, DAYS, covered, days, numeric
+from tests.unit.published_columns import AGES, DAYS, covered, days, numeric
 
 
 @pytest.mark.parametrize(

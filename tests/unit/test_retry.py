@@ -1,4 +1,4 @@
-"""Which failures of a storage pass, and how long they are waited for."""
+"""Which failures of a storage are transient, and how long they are waited for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from dit_dask.storage import retry as outage
+from dit_dask.storage import retry
 
 
 def answer(code: str, status: int) -> ClientError:
@@ -20,7 +20,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
     return error
 
 
-PASSING = [
+TRANSIENT = [
     ConnectionRefusedError(),
     TimeoutError(),
     EndpointConnectionError(endpoint_url="http://localhost"),
@@ -40,14 +40,14 @@ FINAL = [
 ]
 
 
-@pytest.mark.parametrize("error", PASSING, ids=repr)
+@pytest.mark.parametrize("error", TRANSIENT, ids=repr)
 def test_a_server_that_is_away_or_overloaded_may_come_back(error: Exception) -> None:
-    assert outage.is_transient(error)
+    assert retry.is_transient(error)
 
 
 @pytest.mark.parametrize("error", FINAL, ids=repr)
-def test_a_refusal_stays_one(error: Exception) -> None:
-    assert not outage.is_transient(error)
+def test_a_refusal_is_final(error: Exception) -> None:
+    assert not retry.is_transient(error)
 
 
 class Clock:
@@ -71,24 +71,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.mark.parametrize("away", [0.0, 1.0, 20.0, 80.0])
-def test_an_outage_is_ridden_out_with_growing_pauses(clock: Clock, away: float) -> None:
-    def ask() -> str:
+def test_an_outage_is_waited_for_with_growing_pauses(clock: Clock, away: float) -> None:
+    def call() -> str:
         if clock.now < away:
             raise ConnectionRefusedError
         return "here"
 
-    assert outage.retry_transient(ask) == "here"
+    assert retry.retry_transient(call) == "here"
     assert clock.pauses == sorted(clock.pauses)
-    assert clock.now <= away + outage.LONGEST_PAUSE
+    assert clock.now <= away + retry.LONGEST_PAUSE
 
 
-def test_patience_ends(clock: Clock) -> None:
+def test_waiting_for_an_outage_has_a_limit(clock: Clock) -> None:
     with pytest.raises(ConnectionRefusedError):
-        outage.retry_transient(lambda: (_ for _ in ()).throw(ConnectionRefusedError()), patience=30)
+        retry.retry_transient(lambda: (_ for _ in ()).throw(ConnectionRefusedError()), patience=30)
     assert 20 < clock.now <= 30
 
 
-def test_a_refusal_is_told_at_once(clock: Clock) -> None:
+def test_a_refusal_is_raised_at_once(clock: Clock) -> None:
     with pytest.raises(PermissionError):
-        outage.retry_transient(lambda: (_ for _ in ()).throw(PermissionError()))
+        retry.retry_transient(lambda: (_ for _ in ()).throw(PermissionError()))
     assert clock.pauses == []

@@ -19,8 +19,8 @@ BUCKETS = ("incoming", "audits")
 
 
 @dataclass(frozen=True)
-class S3Server:
-    """Where the server listens and how to log in."""
+class S3Access:
+    """The address of an S3 server and the credentials of its two users."""
 
     endpoint: str
 
@@ -48,8 +48,8 @@ class S3Server:
         """A filesystem of the test's own."""
         import s3fs
 
-        patience = {"connect_timeout": 2, "read_timeout": 5, "retries": {"max_attempts": 1}}
-        return s3fs.S3FileSystem(**self.resolved, skip_instance_cache=True, use_listings_cache=False, config_kwargs=patience)
+        limits = {"connect_timeout": 5, "read_timeout": 30, "retries": {"max_attempts": 1}}
+        return s3fs.S3FileSystem(**self.resolved, skip_instance_cache=True, use_listings_cache=False, config_kwargs=limits)
 
 
 def free_ports(count: int) -> list[int]:
@@ -68,7 +68,7 @@ def free_ports(count: int) -> list[int]:
     raise RuntimeError("no free ports")
 
 
-class Weed:
+class SeaweedServer:
     """One server process, its folder and its ports."""
 
     def __init__(self, folder: Path) -> None:
@@ -78,16 +78,16 @@ class Weed:
         (folder / "s3.json").write_text(json.dumps({"identities": [writer, reader]}))
         self._master, self._volume, self._filer, port = free_ports(4)
         self._port = port
-        self.server = S3Server(f"http://127.0.0.1:{port}")
+        self.access = S3Access(f"http://127.0.0.1:{port}")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start, or start again on the same data, and wait until buckets can be written."""
         self.launch()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while True:
             try:
-                fs = self.server.client()
+                fs = self.access.client()
                 for bucket in BUCKETS:
                     if not fs.exists(bucket):
                         fs.mkdir(bucket)

@@ -15,7 +15,7 @@ import pytest
 from dit_dask.errors import InputError
 from dit_dask.sanitizers.external.published_values import Reader, parse_mapping
 from dit_dask.values.schema import Attribute
-from tests.unit.published_values import AGES, DAYS, TOWNS, ZIPS, categorical, covered, numeric
+from tests.unit.published_columns import AGES, DAYS, TOWNS, ZIPS, categorical, covered, numeric
 
 
 @pytest.mark.parametrize("attribute", [AGES, DAYS, TOWNS, ZIPS])

@@ -1,4 +1,4 @@
-"""Short ways to ask a stranger, by the doors that users take."""
+"""A small table of people, and an audit of it with an external sanitizer, through the public API."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def people() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def stranger(name: str, **more: Any) -> dict[str, Any]:
-    """The sanitizer that calls a function of strangers.py."""
-    return {"name": "python", "target": f"strangers:{name}", "cache": "none"} | more
+def python_sanitizer(name: str, **more: Any) -> dict[str, Any]:
+    """The sanitizer that calls a function of sample_sanitizers.py."""
+    return {"name": "python", "target": f"sample_sanitizers:{name}", "cache": "none"} | more
 
 
-def ask(sanitizer: Mapping[str, Any], frame: pd.DataFrame | None = None, **test: Any) -> Result:
-    """Audit the people with one test, in this process, from the folder of the strangers."""
+def audit(sanitizer: Mapping[str, Any], frame: pd.DataFrame | None = None, **test: Any) -> Result:
+    """Audit the people with one test, in this process, from the folder of the sample sanitizers."""
     with chdir(HERE):
         return dit.audit(people() if frame is None else frame, schema=SCHEMA, tests=[{"sanitizer": sanitizer, **test}])

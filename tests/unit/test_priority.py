@@ -1,4 +1,4 @@
-"""The order in which a black box is asked: what would change if only the record's own row went."""
+"""The estimate that decides which records an external sanitizer is called for first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def table(rows: int, seed: int) -> pd.DataFrame:
     )
 
 
-def test_for_a_release_that_does_not_react_it_is_the_distance_itself():
+def test_the_estimate_is_the_distance_where_the_release_only_loses_the_row():
     for adversary in ("bernoulli-nb", "conditional-frequency"):
         for seed in range(5):
             rows = loaded(table(60, seed), SCHEMA)

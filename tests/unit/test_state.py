@@ -1,0 +1,240 @@
+"""What a test state records: values once, the parts that become complete, and what is left to compute."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dit_dask.audit.parts import PartFile, part_name, read_part, write_part
+from dit_dask.audit.plan import Cost, TestPlan
+from dit_dask.audit.state import BATCH_PARTS, BATCH_ROWS
+from dit_dask.audit.state import TestState as State
+from dit_dask.engines import Influence
+from dit_dask.storage.folder import Folder
+from dit_dask.storage.location import Location
+from tests.audits import loaded, points
+
+SCHEMA = {"quasi_identifiers": {"age": {"kind": "numeric"}}, "sensitive": "illness"}
+AGES = [10, 20, 10, 30, 20, 40, 10, 50]
+RECORDS = [0, 1, 0, 2, 1, 3, 0, 4]  # the distinct record of each row: ages ascend
+BOUNDARIES = [0, 3, 5, 8]  # parts: records 0, 1, 0 | 2, 1 | 3, 0, 4
+ID = "raw.brute-force"
+ROWS = loaded(pd.DataFrame({"age": AGES, "illness": ["flu" if age % 20 else "cold" for age in AGES]}), SCHEMA)
+
+
+def new_state(boundaries: Sequence[int] = BOUNDARIES, tasks: int = 3, **test: object) -> State:
+    (built,) = points(ROWS, SCHEMA, [{"sanitizer": "raw", "engine": "brute-force", **test}])
+    assert ROWS.index.tolist() == RECORDS
+    distinct = len(np.unique(ROWS.index[built.audited]))
+    return State(built, TestPlan(np.array(boundaries), tasks, distinct, Cost(0.0, 1.0)))
+
+
+def values(distances: Sequence[float], failures: Mapping[int, str] | None = None, notes: tuple[str, ...] = ()) -> Influence:
+    """Influences with predictions that tell records and sides apart."""
+    distance = np.array(distances, float)
+    before = np.where(np.isnan(distance), -1, np.arange(len(distance))).astype(np.int32)
+    after = np.where(np.isnan(distance), -1, np.arange(len(distance)) + 7).astype(np.int32)
+    return Influence(distance, before, after, notes, failures=failures or {})
+
+
+def learn(state: State, records: Sequence[int], influence: Influence) -> list[int]:
+    return state.learn(np.array(records, np.int64), influence)
+
+
+def folder_in(path: Path) -> Folder:
+    return Folder(Location(str(path), {}))
+
+
+def write(state: State, folder: Folder, part: int) -> PartFile:
+    return write_part(folder, *state.part(part))
+
+
+def test_a_part_is_complete_when_its_last_record_is_known_also_one_that_begins_elsewhere() -> None:
+    state = new_state()
+    assert learn(state, [2, 4], values([0.2, 0.4])) == []
+    assert learn(state, [1], values([0.1])) == [1]  # row 4 repeats a record that first appears in part 0
+    assert learn(state, [0], values([0.0])) == [0]
+    assert learn(state, [3], values([0.3])) == [2]
+    assert state.done == 5
+    assert state.ready() == [0, 1, 2]
+
+
+def test_all_at_once_completes_every_part_in_order() -> None:
+    assert learn(new_state(), [4, 3, 2, 1, 0], values([0.4, 0.3, 0.2, 0.1, 0.0])) == [0, 1, 2]
+
+
+def test_a_part_holds_its_own_rows_and_equal_rows_repeat_their_values() -> None:
+    state = new_state()
+    learn(state, [0, 1, 2, 3, 4], values([0.0, 0.1, 0.2, 0.3, 0.4]))
+    for part, rows, distances in ((0, [0, 1, 2], [0.0, 0.1, 0.0]), (1, [3, 4], [0.2, 0.1]), (2, [5, 6, 7], [0.3, 0.0, 0.4])):
+        name, record, multiplicity, influence = state.part(part)
+        assert name == part_name(ID, part)
+        assert record.tolist() == rows
+        assert multiplicity.tolist() == [AGES.count(AGES[row]) for row in rows]
+        assert influence.distance.tolist() == distances
+        assert influence.predicted.tolist() == [RECORDS[row] for row in rows]
+        assert influence.predicted_without.tolist() == [RECORDS[row] + 7 for row in rows]
+
+
+def test_what_is_known_is_not_overwritten_and_completes_no_part_twice() -> None:
+    state = new_state()
+    learn(state, [0, 1], values([0.5, 0.6]))
+    assert learn(state, [1, 0, 2], values([9.0, 9.0, 0.7])) == [1]
+    assert state.part(0)[3].distance.tolist() == [0.5, 0.6, 0.5]
+    assert state.part(1)[3].distance.tolist() == [0.7, 0.6]
+    assert learn(state, [0, 1, 2], values([9.0, 9.0, 9.0])) == []
+    assert state.done == 3
+
+
+def test_a_record_named_twice_in_one_result_counts_once() -> None:
+    state = new_state()
+    assert learn(state, [0, 0], values([0.5, 0.5])) == []
+    assert learn(state, [1], values([0.1])) == [0]
+    assert state.ready() == [0]
+
+
+def test_a_failure_of_a_known_record_is_not_kept_and_one_of_an_unknown_record_is() -> None:
+    state = new_state()
+    learn(state, [0], values([0.5]))
+    learn(state, [0, 1], values([math.nan, math.nan], failures={0: "late", 1: "crashed"}, notes=("slow",)))
+    assert state.failures == {1: "crashed"}
+    assert state.notes == {"slow"}
+    assert state.skipped.tolist() == [1, 4]  # both rows of record 1
+    assert state.part(0)[3].distance[0] == 0.5
+
+
+def test_only_audited_rows_count_and_they_keep_their_positions() -> None:
+    state = new_state([0, 2, 3], records=[2, 4, 6])
+    assert state.records.tolist() == [0, 1]
+    assert learn(state, [0], values([0.5])) == [1]
+    assert learn(state, [1], values([0.6])) == [0]
+    assert state.part(0)[1].tolist() == [2, 4]
+    assert state.part(1)[1].tolist() == [6]
+
+
+def test_records_are_cut_by_the_part_in_which_they_first_appear_and_known_ones_are_left_out() -> None:
+    state = new_state()
+    assert [chunk.tolist() for chunk in state.chunks()] == [[0, 1], [2], [3, 4]]
+    learn(state, [2, 3], values([0.2, 0.3]))
+    assert [chunk.tolist() for chunk in state.chunks()] == [[0, 1], [4]]
+    learn(state, [0, 1, 4], values([0.0, 0.1, 0.4]))
+    assert state.chunks() == []
+
+
+def test_what_another_test_of_the_same_releases_lacks_is_cut_too() -> None:
+    state, other = new_state(), new_state()
+    learn(state, [0, 1, 2], values([0.0, 0.1, 0.2]))
+    learn(other, [0, 3, 4], values([0.0, 0.3, 0.4]))
+    assert [chunk.tolist() for chunk in state.chunks([other])] == [[1], [2], [3, 4]]
+
+
+def test_records_with_the_largest_estimates_go_first_in_the_planned_number_of_tasks() -> None:
+    state = new_state(tasks=2)
+    state.test = dataclasses.replace(state.test, estimated_influence=np.array([0.1, 0.9, 0.5, 0.9, 0.0]))
+    assert [chunk.tolist() for chunk in state.chunks()] == [[1, 3, 2], [0, 4]]
+    learn(state, [1, 3, 2, 0], values([0.0] * 4))
+    assert [chunk.tolist() for chunk in state.chunks()] == [[4]]  # no empty task
+
+
+@pytest.mark.parametrize(
+    ("known", "delta", "mean", "changed"),
+    [([], 0.0, 0.0, 0.0), ([1], 0.8, 0.2, 0.25), ([1, 4], math.inf, math.inf, 0.375)],
+)
+def test_lower_bounds_take_the_unknown_as_zero(known: list[int], delta: float, mean: float, changed: float) -> None:
+    state = new_state()
+    distances = {1: 0.8, 4: math.inf}
+    learn(state, known, values([distances[record] for record in known]))
+    bounds = state.lower_bounds()
+    assert bounds["test"] == ID
+    assert (bounds["records"], bounds["distinct"], bounds["skipped"]) == (8, 5, 0)
+    assert float(bounds["delta"]) == delta
+    assert float(bounds["mean"]) == pytest.approx(mean)
+    assert bounds["argmax_changed"] == changed
+
+
+def test_a_skipped_record_does_not_raise_the_lower_bounds() -> None:
+    state = new_state()
+    learn(state, [0, 1], values([math.nan, 0.8], failures={0: "crashed"}))
+    bounds = state.lower_bounds()
+    assert (bounds["delta"], bounds["skipped"], bounds["records"]) == (0.8, 0, 8)
+    assert bounds["argmax_changed"] == 0.25  # -1 on both sides is no change
+
+
+def test_written_parts_are_taken_over(tmp_path: Path) -> None:
+    before, after, folder = new_state(), new_state(), folder_in(tmp_path)
+    learn(before, [0, 1, 2], values([0.0, 0.1, 0.2]))
+    files = [write(before, folder, part) for part in (0, 1)]
+    after.restore(folder, folder.names(f"records/{ID}"))
+    assert after.written == {0: files[0], 1: files[1]}
+    assert after.done == 3
+    assert after.ready() == []
+    assert [chunk.tolist() for chunk in after.chunks()] == [[3, 4]]
+    assert learn(after, [3, 4], values([0.3, 0.4])) == [2]
+    assert after.part(2)[3].distance.tolist() == [0.3, 0.0, 0.4]  # record 0 is known from part 0
+
+
+def test_a_part_that_is_not_listed_or_damaged_is_not_taken_over(tmp_path: Path) -> None:
+    before, folder = new_state(), folder_in(tmp_path)
+    learn(before, [0, 1, 2, 3, 4], values([0.0, 0.1, 0.2, 0.3, 0.4]))
+    for part in range(3):
+        write(before, folder, part)
+    damaged = tmp_path / part_name(ID, 0)
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    after = new_state()
+    after.restore(folder, {"part-00000.parquet", "part-00001.parquet"})
+    assert after.written.keys() == {1}
+    assert [chunk.tolist() for chunk in after.chunks()] == [[0], [3, 4]]
+
+
+def test_a_part_with_skipped_records_gives_its_values_and_is_written_again(tmp_path: Path) -> None:
+    before, after, folder = new_state(), new_state(), folder_in(tmp_path)
+    learn(before, [0, 1, 2], values([math.nan, 0.1, 0.2], failures={0: "crashed"}))
+    write(before, folder, 0)
+    after.restore(folder, folder.names(f"records/{ID}"))
+    assert after.written == {}
+    assert after.failures == {}
+    assert [chunk.tolist() for chunk in after.chunks()] == [[0], [2], [3, 4]]  # the skipped record gets another chance
+    assert learn(after, [0], values([0.9])) == [0]
+    assert after.part(0)[3].distance.tolist() == [0.9, 0.1, 0.9]
+    assert after.part(0)[3].predicted.tolist() == [0, 1, 0]
+    assert read_part(folder, part_name(ID, 0), np.array([0, 1, 2])) is not None
+
+
+def test_estimates_are_kept_by_record_and_taken_over(tmp_path: Path) -> None:
+    sanitizer = {"name": "laplace", "epsilon": 1, "bins": {"age": 2}}
+    (built,) = points(ROWS, SCHEMA, [{"sanitizer": sanitizer, "method": "simulate", "samples": 100}])
+    record = built.rows.index[built.audited]
+    plan = TestPlan(np.array([0, 4, 8]), 2, len(np.unique(record)), Cost(0.0, 1.0))
+    state, after, folder = State(built, plan), State(built, plan), folder_in(tmp_path)
+    names = list(state.row_estimates())
+    assert names
+    everyone = np.unique(record)
+    influence = dataclasses.replace(
+        values([0.5] * len(everyone)), estimates={name: everyone + 10.0 * place for place, name in enumerate(names, 1)}
+    )
+    assert state.learn(everyone, influence) == [0, 1]
+    for place, name in enumerate(names, 1):
+        assert state.row_estimates()[name].tolist() == (record + 10.0 * place).tolist()
+        assert state.part(1)[3].estimates[name].tolist() == (record[4:] + 10.0 * place).tolist()
+    for part in range(2):
+        write(state, folder, part)
+    after.restore(folder, folder.names(f"records/{built.id}"))
+    assert after.written.keys() == {0, 1}
+    for name, found in after.row_estimates().items():
+        assert found.tolist() == state.row_estimates()[name].tolist()
+
+
+def test_small_parts_are_batched_by_number_and_by_rows() -> None:
+    many = new_state(list(range(9)))
+    assert many.batches([]) == []
+    assert many.batches([0, 2, 5]) == [[0, 2, 5]]
+    sizes = [BATCH_ROWS - 1, 1, 1, BATCH_ROWS + 5, 2] + [1] * (BATCH_PARTS + 1)
+    many.plan = dataclasses.replace(many.plan, boundaries=np.concatenate([[0], np.cumsum(sizes)]))
+    last = list(range(4, 4 + BATCH_PARTS))
+    assert many.batches(range(len(sizes))) == [[0, 1], [2], [3], last, list(range(last[-1] + 1, len(sizes)))]
