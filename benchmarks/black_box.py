@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from dit_dask import run
-from dit_dask.config import document as config
+from dit_dask.audit.grammar import check_config
 from dit_dask.engines import ENGINES
 from dit_dask.engines.priority import estimated_influence
 
@@ -50,7 +50,7 @@ def main(rows: int) -> None:
             point = dict(test, adversary=adversary)
             if adversary != "bernoulli-nb":
                 point["engine"] = "brute-force"
-            prepared = run.prepare(config.check(document | {"tests": [point]}, "."))
+            prepared = run.prepare(check_config(document | {"tests": [point]}, "."))
             built = prepared.tests[0]
             table = built.rows.table
             distances = ENGINES[built.engine].influence(table, np.arange(table.distinct), built.procedure).distance

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import dit_dask as dit
 from dit_dask import cluster, run, seeds
-from dit_dask.config import document as config
+from dit_dask.audit.grammar import check_config
 from dit_dask.inputs import datasets
 
 SCHEMA = {
@@ -34,7 +34,7 @@ SCHEMA = {
 def bare_loop(people, tests) -> float:
     """Seconds of sanitise + train + predict for each record, with nothing around it."""
     document = {"version": 1, "data": {"source": "frame"}, "schema": SCHEMA, "tests": tests}
-    prepared = run.prepare(config.check(document, "."), people)
+    prepared = run.prepare(check_config(document, "."), people)
     table, (test,) = prepared.rows.table, prepared.tests
     procedure, rng = test.procedure, seeds.stream(0)
     records = np.unique(prepared.rows.index[test.audited])

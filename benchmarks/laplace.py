@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from dit_dask.config import document as config
+from dit_dask.audit.grammar import check_config
 from dit_dask.engines.noisy_counts import Counted, Patterns, Sampling, binned, count, exact, simulate
 from dit_dask.inputs import datasets
 from dit_dask.inputs.load import load
@@ -33,7 +33,7 @@ SCHEMA = {
 def census() -> tuple[Counted, np.ndarray]:
     """The counts, and the record of each row."""
     document = {"version": 1, "data": {"source": "frame"}, "schema": SCHEMA, "tests": [{"sanitizer": "raw"}]}
-    rows = load(config.check(document, "."), datasets.census(10_000))
+    rows = load(check_config(document, "."), datasets.census(10_000))
     table, index = binned(rows.table, {"age": 4, "hours-per-week": 4}, "bins")
     return count(table), index[rows.index]
 

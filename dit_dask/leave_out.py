@@ -70,9 +70,9 @@ def tables(config: Config) -> LeftOut:
     tests = build_tests(config, rows, lambda path, where: read_text(path, config, where))
     needed = []
     for test in tests:
-        if test.oracle is not None:
-            order_matters = bool(test.oracle.order_matters)
-            needed.append(rows_to_test(test, test.oracle, order_matters=order_matters)[test.audited])
+        if test.external is not None:
+            order_matters = bool(test.external.order_matters)
+            needed.append(rows_to_test(test, test.external, order_matters=order_matters)[test.audited])
     if not needed:
         _, first = np.unique(rows.index, return_index=True)
         needed.append(first.astype(np.int64))

@@ -1,39 +1,38 @@
-"""The one place that knows the whole flow: load, plan, execute, write."""
+"""The whole flow of a run: open → plan → execute → publish."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.audit import gates, manifest, plan
-from dit_dask.audit import index as history
+from dit_dask.audit import gates, index, manifest, plan
 from dit_dask.audit.build import build_tests, external_columns
 from dit_dask.audit.gates import Gate, Verdict
 from dit_dask.audit.grammar import config_record, redact
 from dit_dask.audit.identity import run_digest, test_id
+from dit_dask.audit.journal import Journal, open_journal
+from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
 from dit_dask.audit.state import TestState
-from dit_dask.audit.summary import TestSummary, read_complete, read_measures, summarise, write_results
+from dit_dask.audit.summary import Outcome, TestSummary, read_complete, read_measures, summarise, write_results
 from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
-from dit_dask.errors import DitError, RunError
-from dit_dask.execution import external as black_boxes
-from dit_dask.execution import measures as measuring
-from dit_dask.execution import tests as graph
+from dit_dask.errors import DitError
+from dit_dask.execution import external, measures, tests
+from dit_dask.execution.checkpoint import Checkpoint, GateFailedError
 from dit_dask.execution.progress import Progress
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.stall import Watchdog
 from dit_dask.inputs.load import load, load_with
 from dit_dask.inputs.source import check_source, read_text
 from dit_dask.measures.base import MeasureEntry
-from dit_dask.reporting import html as report
+from dit_dask.reporting import html
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 from dit_dask.values.table import Rows
@@ -43,28 +42,26 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-CHECKPOINT_SECONDS = 2.0
-
-
 @dataclass(frozen=True)
 class Workers:
-    """Who does the work: how to reach them, how many they are, the bytes each may use, if known, and their longest silence."""
+    """How to connect to the workers, how many there are, the bytes that each may use, and how long they may finish nothing."""
 
     connect: Callable[[], AbstractContextManager[Client]]
-    workers: int
+    count: int
     memory: int | None = None
     stall_seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedRun:
-    """A config that has met its data: everything that can be known before work starts."""
+    """A config and its data: everything that can be known before work starts."""
 
     config: Config
     rows: Rows
     tests: Sequence[Test]
     gates: Sequence[Gate]
     measure_plan: MeasurePlan | None
+    output: Folder
     folder: Folder
 
 
@@ -73,9 +70,9 @@ class RunResult:
     """A run that is complete, or that ended early because a gate has failed already."""
 
     folder: Folder
-    summaries: list[TestSummary]
-    measures: list[MeasureEntry]
-    verdicts: list[Verdict]
+    summaries: Sequence[TestSummary]
+    measures: Sequence[MeasureEntry]
+    verdicts: Sequence[Verdict]
     stopped: bool = False  # before its end, because a gate has failed already
 
     @property
@@ -84,36 +81,38 @@ class RunResult:
         return all(verdict.passed for verdict in self.verdicts)
 
 
-def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
-    """Check everything that needs no cluster: gates, parameters, table, files."""
-    parsed = [gates.parse(text, f"gates[{place}]") for place, text in enumerate(config.gates)]
-    points, seen = config.measures, external_columns(config)
-    rows, shown = load_with(config, columns_of(points), frame, seen) if points else (load(config, frame, seen), None)
-    files: dict[str, str] = {}
-
-    def read(path: str, where: str) -> str:
-        text = read_text(path, config, where)
-        files[path] = hashlib.sha256(text.encode()).hexdigest()
-        return text
-
-    output = Folder(_absolute(config.output))
-    tests, code = black_boxes.prepare_sanitizers(build_tests(config, rows, read), config, output)
-    measure_plan = None if shown is None else build_measure_plan(config, rows, shown, tests, read)
-    measured = None if measure_plan is None else measure_plan.digest
-    digest = run_digest(config, rows, [test.parameters for test in tests], files | code, measured)
-    name = f"{config.name}-{digest}"
-    return PreparedRun(config, rows, tests, parsed, measure_plan, output.child(name))
-
-
 def probe(config: Config) -> None:
     """Find out, before anything is loaded, whether the input can be listed and the output written."""
     check_source(config)
     Folder(_absolute(config.output)).probe()
 
 
-def names(config: Config) -> list[str]:
+def test_names(config: Config) -> list[str]:
     """The ids of a config's tests, which need no data."""
     return [test_id(point.identity()) for point in config.tests]
+
+
+def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
+    """Check everything that needs no cluster: gates, parameters, table, files."""
+    parsed = [gates.parse(text, f"gates[{position}]") for position, text in enumerate(config.gates)]
+    seen = external_columns(config)
+    if config.measures:
+        rows, cells = load_with(config, columns_of(config.measures), frame, seen)
+    else:
+        rows, cells = load(config, frame, seen), None
+    digests: dict[str, str] = {}
+
+    def read(path: str, where: str) -> str:
+        text = read_text(path, config, where)
+        digests[path] = hashlib.sha256(text.encode()).hexdigest()
+        return text
+
+    output = Folder(_absolute(config.output))
+    built, code = external.prepare_sanitizers(build_tests(config, rows, read), config, output)
+    measure_plan = None if cells is None else build_measure_plan(config, rows, cells, built, read)
+    measured = None if measure_plan is None else measure_plan.digest
+    digest = run_digest(config, rows, [test.parameters for test in built], digests | code, measured)
+    return PreparedRun(config, rows, built, parsed, measure_plan, output, output.child(f"{config.name}-{digest}"))
 
 
 def _absolute(location: Location) -> Location:
@@ -122,143 +121,162 @@ def _absolute(location: Location) -> Location:
     return location if "://" in url else Location(str(Path(url).expanduser().absolute()), location.storage_options)
 
 
-def run(prepared: PreparedRun, crew: Workers, progress: Progress, *, fresh: bool = False) -> RunResult:
+def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: bool = False) -> RunResult:
     """Do what is missing of a run and write its folder."""
-    folder = prepared.folder
     if fresh:
-        manifest.discard(folder)
-        black_boxes.clear_caches(prepared.tests)
-    folder.remove_temporary()
-    document = _opened(prepared, progress)
+        manifest.discard(prepared.folder)
+        external.clear_caches(prepared.tests)
+    journal = _open(prepared, progress)
     try:
-        return _completed(prepared, document, crew, progress)
+        states = _restore(prepared, journal.manifest, progress) if journal.manifest.plan else []
+        if _is_finished(prepared, journal.manifest, states):
+            progress.note(f"nothing new: this data was audited at {journal.manifest.timings.finished}")
+            return _publish_stored(prepared, journal.manifest)
+        journal.reopen()
+        return _complete(prepared, journal, states, workers, progress)
     except GateFailedError as error:
-        _mark_failed(folder, document, f"stopped early: {error}")
-        return RunResult(folder, [], [], error.verdicts, stopped=True)
+        journal.fail(f"stopped early: {error}")
+        return RunResult(prepared.folder, [], [], error.verdicts, stopped=True)
     except BaseException as error:
-        text = str(error) if isinstance(error, DitError) else type(error).__name__
-        _mark_failed(folder, document, text)
+        journal.fail(str(error) if isinstance(error, DitError) else type(error).__name__)
         raise
 
 
-def _completed(prepared: PreparedRun, document: dict[str, Any], crew: Workers, progress: Progress) -> RunResult:
-    """Publish a run that is whole; else reach the crew and do what is missing."""
-    folder = prepared.folder
-    states = _restored(prepared, document, progress) if document["plan"] else []
-    if _is_whole(prepared, document, states):
-        progress.note(f"nothing new: this data was audited at {document['timings']['finished']}")
-        return _publish(prepared, document, read_complete(folder)[1], read_measures(folder))
-    if document["status"] == "complete":
-        manifest.write(folder, document | {"status": "running"})  # it lost something; from here on it is not complete
+def _complete(
+    prepared: PreparedRun, journal: Journal, states: Sequence[TestState], workers: Workers, progress: Progress
+) -> RunResult:
+    """Plan and execute what is missing on the workers, then publish."""
     clock = Clock()
-    with crew.connect() as client:
+    with workers.connect() as client:
         if client.dashboard_link:
             progress.note(f"{client.dashboard_link} shows the cluster at work")
         clock.lap("cluster")
-        runner = TaskRunner(client, Watchdog(crew.stall_seconds), progress)
-        _compiling = graph.start_compiling(client)
-        prepared = _examined(prepared, document, runner, crew)
-        if not states or any(test.oracle is not None for test in prepared.tests):  # now it is known which rows stand for which
-            states = _restored(prepared, document, progress)
-        document["status"] = "running"
-        document.pop("error", None)
-        manifest.note(folder, document)
+        runner = TaskRunner(client, Watchdog(workers.stall_seconds), progress)
+        _compiling = tests.start_compiling(client)  # a future that nobody waits for must still be held
+        prepared = _plan(prepared, journal, runner, workers)
+        if not states or any(test.external is not None for test in prepared.tests):  # only now their rows are known
+            states = _restore(prepared, journal.manifest, progress)
         clock.lap("plan")
-        checkpoint = Checkpoint(prepared, document, states, progress)
-        outcomes = graph.execute_tests(runner, prepared.tests, folder, states, checkpoint) if states else []
-        measure_plan = prepared.measure_plan
-        measures = [] if measure_plan is None else measuring.execute_measures(runner, measure_plan, folder)
+        outcomes, entries = _execute(prepared, journal, states, runner)
     clock.lap("work")
-    theirs = manifest.read(folder)
-    if theirs and _is_whole(prepared, theirs, states):  # someone ran the same audit at the same time and was first
-        return _publish(prepared, theirs, read_complete(folder)[1], measures)
-    for note in sorted(set().union(*(state.notes for state in states))):
-        progress.note(f"an adversary raised {note} while training")
+    stored = manifest.read(prepared.folder)
+    if stored and _is_finished(prepared, stored, states):  # the same audit ran elsewhere at the same time and was first
+        return _publish_stored(prepared, stored)
     summaries = [summarise(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
-    write_results(folder, summaries, outcomes, measures)
-    document["parts"] = {state.test.id: _parts(state) for state in states}
-    document["timings"] |= {"finished": _now(), "seconds": clock.laps}
-    return _publish(prepared, document, summaries, measures)
+    write_results(prepared.folder, summaries, outcomes, entries)
+    journal.finish({state.test.id: state.parts() for state in states}, clock.laps)
+    return _publish(prepared, journal.completed(), summaries, entries)
 
 
-def _examined(prepared: PreparedRun, document: dict[str, Any], runner: TaskRunner, crew: Workers) -> PreparedRun:
-    """Examine the black boxes, unless an earlier session did; fix the plan; and settle which rows must be tested."""
-    known = {name: kept["oracle"] for name, kept in document["plan"].items() if "oracle" in kept}
-    by_risk, probe_test = prepared.config.stop_on_breach, partial(black_boxes.probe_on_cluster, runner)
-    tests, found = black_boxes.probe_sanitizers(prepared.tests, known, probe_test, runner.progress, by_risk=by_risk)
-    if not document["plan"]:
-        document["plan"] = manifest.agreed_plan(
-            prepared.folder, lambda: plan.document(tests, plan.make(tests, crew.workers, found))
-        )
-        plan.memory_needed(crew.memory)
-    return replace(prepared, tests=tests)
+def _open(prepared: PreparedRun, progress: Progress) -> Journal:
+    """Open the folder: go on with an earlier session of this version, or begin."""
+    prepared.folder.remove_temporary()
+    new = _new_manifest(prepared)
+    journal, earlier = open_journal(prepared.folder, new)
+    if earlier is None or journal.manifest is new:
+        if earlier is not None:
+            progress.note("the folder holds a run of another version: starting over")
+        progress.note(f"{prepared.rows.described()}; measuring {_count_work(prepared)}")
+    return journal
 
 
-def _refuse_skipped(states: Sequence[TestState], progress: Progress) -> None:
-    """Records that could not be tested leave a run incomplete, unless so many were allowed."""
-    for state in states:
-        oracle, skipped = state.test.oracle, state.skipped
-        if oracle is None or not len(skipped):
-            continue
-        few = ", ".join(map(str, skipped[:10])) + (", …" if len(skipped) > 10 else "")
-        text = f"{state.test.id}: {len(skipped):,} of {len(state.test.audited):,} records were skipped ({few})"
-        progress.note(text)
-        if len(skipped) > oracle.policy.allowed or len(skipped) == len(state.test.audited):
-            cause = next(iter(state.failures.values()))
-            raise RunError(
-                f"{text}; the first because {cause}; allow_skipped lets the run complete, the same command tries again"
-            )
+def _new_manifest(prepared: PreparedRun) -> Manifest:
+    rows, config = prepared.rows, prepared.config
+    return Manifest(
+        status=manifest.RUNNING,
+        config=_resolve_config(config),
+        files=list(rows.files),
+        input=InputFingerprint(rows.read, rows.dropped, rows.used, rows.digest()),
+        versions=manifest.versions(),
+        seed=config.seed,
+        timings=Timings(manifest.now()),
+    )
 
 
-def _restored(prepared: PreparedRun, document: dict[str, Any], progress: Progress) -> list[TestState]:
+def _resolve_config(config: Config) -> dict[str, Any]:
+    """The config as it was understood, without secrets."""
+    document = {
+        "version": 1,
+        "name": config.name,
+        "data": asdict(config.data),
+        "schema": asdict(config.checked_schema),
+        "tests": [point.document() for point in config.tests],
+        "measures": [point.measure.keys for point in config.measures],
+        "gates": config.gates,
+        "stop_on_breach": config.stop_on_breach,
+        "output": asdict(config.output),
+        "cluster": asdict(config.cluster),
+        "seed": config.seed,
+    }
+    shown: dict[str, Any] = redact(config_record(), document)
+    return shown
+
+
+def _count_work(prepared: PreparedRun) -> str:
+    measured = [] if prepared.measure_plan is None else prepared.measure_plan.measurements
+    counts: Mapping[str, int] = {"test": len(prepared.tests), "measure": len(measured)}
+    return " and ".join(f"{count} {noun}{'s' if count > 1 else ''}" for noun, count in counts.items() if count)
+
+
+def _plan(prepared: PreparedRun, journal: Journal, runner: TaskRunner, workers: Workers) -> PreparedRun:
+    """Probe external sanitizers, unless an earlier session did, and fix the plan; return the run with the rows to test."""
+    plans = journal.manifest.plan
+    known = {test: kept.probe for test, kept in plans.items() if kept.probe is not None}
+    probe_test, by_risk = partial(external.probe_on_cluster, runner), prepared.config.stop_on_breach
+    probed, results = external.probe_sanitizers(prepared.tests, known, probe_test, runner.progress, by_risk=by_risk)
+    if not plans:
+        plans = manifest.agreed_plan(prepared.folder, lambda: plan.make(probed, workers.count, results))
+        plan.memory_needed(workers.memory)
+    journal.plan(plans)
+    return replace(prepared, tests=probed)
+
+
+def _restore(prepared: PreparedRun, current: Manifest, progress: Progress) -> list[TestState]:
     """Take over the parts and seconds of earlier sessions."""
-    folder, spent = prepared.folder, document["timings"].get("engine_seconds", {})
-    states = [TestState(test, plan.restore(document["plan"][test.id])) for test in prepared.tests]
+    states = [TestState(test, current.plan[test.id]) for test in prepared.tests]
     for state in states:
-        state.restore(folder, folder.names(f"records/{state.test.id}"))
-        state.seconds = spent.get(state.test.id, 0.0)
+        state.restore(prepared.folder, prepared.folder.names(f"records/{state.test.id}"))
+        state.seconds = current.timings.engine_seconds.get(state.test.id, 0.0)
     kept = sum(len(state.written) for state in states)
     if kept:
         progress.note(f"resuming: {kept} of {sum(state.plan.parts for state in states)} parts are there already")
     return states
 
 
-class Checkpoint:
-    """Keeps the engine seconds in the manifest, for a resumed run to add to; ends a run that has already failed a gate."""
-
-    def __init__(
-        self, prepared: PreparedRun, document: dict[str, Any], states: Sequence[TestState], progress: Progress
-    ) -> None:
-        self._watcher = progress
-        self._folder, self._document, self._ledgers = prepared.folder, document, states
-        self._gates = prepared.gates if prepared.config.stop_on_breach else ()
-        self._last = time.monotonic()
-
-    def __call__(self) -> None:
-        """Note the seconds; write them if that was not done just now."""
-        if self._gates and any(state.done < state.plan.distinct for state in self._ledgers):
-            failed = gates.already_failed(self._gates, {state.test.id: state.lower_bounds() for state in self._ledgers})
-            if failed:
-                done = sum(state.done for state in self._ledgers)
-                text = f"{failed[0].name} has already failed after {done:,} records: {failed[0].reason} at least"
-                raise GateFailedError(failed, text)
-        seconds = {state.test.id: round(state.seconds, 6) for state in self._ledgers}
-        self._document["timings"]["engine_seconds"] = seconds
-        if time.monotonic() - self._last > CHECKPOINT_SECONDS:
-            manifest.note(self._folder, self._document)
-            self._last = time.monotonic()
-
-    def settle(self) -> None:
-        """Refuse a run that skipped more records than it may."""
-        _refuse_skipped(self._ledgers, self._watcher)
+def _execute(
+    prepared: PreparedRun, journal: Journal, states: Sequence[TestState], runner: TaskRunner
+) -> tuple[Sequence[Outcome], Sequence[MeasureEntry]]:
+    """Run the tests, then the measures."""
+    early = prepared.gates if prepared.config.stop_on_breach else ()
+    checkpoint = Checkpoint(journal, states, early, runner.progress)
+    outcomes = tests.execute_tests(runner, prepared.tests, prepared.folder, states, checkpoint) if states else []
+    for note in sorted(set().union(*(state.notes for state in states))):
+        runner.progress.note(f"an adversary raised {note} while training")
+    measure_plan = prepared.measure_plan
+    return outcomes, [] if measure_plan is None else measures.execute_measures(runner, measure_plan, prepared.folder)
 
 
-class GateFailedError(RunError):
-    """A gate has failed already, whatever the rest of the records say."""
+def _is_finished(prepared: PreparedRun, stored: Manifest, states: Sequence[TestState]) -> bool:
+    """Tell whether a run is complete and nothing of it was lost or altered since."""
+    unchanged = all(list(stored.parts.get(state.test.id, ())) == state.parts() for state in states)
+    is_there = stored.is_complete and unchanged and manifest.has_results(prepared.folder)
+    return is_there and measures.is_complete(prepared.measure_plan, prepared.folder)
 
-    def __init__(self, verdicts: list[Verdict], text: str) -> None:
-        super().__init__(text)
-        self.verdicts = verdicts
+
+def _publish_stored(prepared: PreparedRun, stored: Manifest) -> RunResult:
+    """Publish the results that the folder holds."""
+    return _publish(prepared, stored, read_complete(prepared.folder)[1], read_measures(prepared.folder))
+
+
+def _publish(
+    prepared: PreparedRun, completed: Manifest, summaries: Sequence[TestSummary], entries: Sequence[MeasureEntry]
+) -> RunResult:
+    """Judge, write the report, and only then call the run complete."""
+    folder, verdicts = prepared.folder, gates.judge(prepared.gates, summaries)
+    html.write(folder, completed, summaries, entries, verdicts)
+    manifest.write(folder, completed)
+    index.append(prepared.output, index.describe_run(folder, completed, summaries))
+    return RunResult(folder, summaries, entries, verdicts)
 
 
 class Clock:
@@ -273,89 +291,3 @@ class Clock:
         now = time.monotonic()
         self.laps[name] = round(now - self._last, 3)
         self._last = now
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _opened(prepared: PreparedRun, progress: Progress) -> dict[str, Any]:
-    """Return the manifest of a run that goes on, or of a new one; it has no plan yet."""
-    versions, rows = manifest.versions(), prepared.rows
-    earlier = manifest.read(prepared.folder)
-    if earlier is not None and earlier["versions"]["dit_dask"] == versions["dit_dask"]:
-        return earlier | {"config": _resolved(prepared)}
-    if earlier is not None:
-        progress.note("the folder holds a run of another version: starting over")
-        manifest.discard(prepared.folder)
-    many = [f"{len(some)} {what}{'s' if len(some) > 1 else ''}" for what, some in _work(prepared).items() if some]
-    progress.note(f"{rows.described()}; measuring {' and '.join(many)}")
-    document = {
-        "status": "running",
-        "config": _resolved(prepared),
-        "files": list(rows.files),
-        "input": {"read": rows.read, "dropped": rows.dropped, "used": rows.used, "digest": rows.digest()},
-        "versions": versions,
-        "seed": prepared.config.seed,
-        "timings": {"started": _now()},
-        "plan": {},
-        "parts": {},
-    }
-    manifest.write(prepared.folder, document)  # also finds out, before any work, whether the output can be written
-    return document
-
-
-def _work(prepared: PreparedRun) -> dict[str, Sequence[object]]:
-    return {"test": prepared.tests, "measure": [] if prepared.measure_plan is None else prepared.measure_plan.measurements}
-
-
-def _resolved(prepared: PreparedRun) -> dict[str, Any]:
-    """The config as it was understood, without secrets."""
-    config = prepared.config
-    document = {
-        "version": 1,
-        "name": config.name,
-        "data": asdict(config.data),
-        "schema": asdict(config.checked_schema),
-        "tests": [point.document() for point in config.tests],
-        "measures": [point.measure.keys for point in config.measures],
-        "gates": config.gates,
-        "stop_on_breach": config.stop_on_breach,
-        "output": {"url": config.output.url, "storage_options": config.output.storage_options},
-        "cluster": asdict(config.cluster),
-        "seed": config.seed,
-    }
-    shown: dict[str, Any] = redact(config_record(), document)
-    return shown
-
-
-def _is_whole(prepared: PreparedRun, document: dict[str, Any], states: Sequence[TestState]) -> bool:
-    """Tell whether a run is complete and nothing of it was lost or altered since."""
-    folder = prepared.folder
-    unchanged = all(document["parts"].get(state.test.id) == _parts(state) for state in states)
-    is_there = document["status"] == "complete" and unchanged and manifest.whole(folder)
-    return is_there and measuring.is_complete(prepared.measure_plan, folder)
-
-
-def _parts(state: TestState) -> list[dict[str, Any]]:
-    return [asdict(state.written[part]) for part in sorted(state.written)]
-
-
-def _publish(
-    prepared: PreparedRun, document: dict[str, Any], summaries: list[TestSummary], measures: list[MeasureEntry]
-) -> RunResult:
-    """Judge, write the report, and only then call the run complete."""
-    verdicts = gates.judge(prepared.gates, summaries)
-    finished = document | {"status": "complete"}
-    report.write(prepared.folder, finished, summaries, measures, verdicts)
-    manifest.write(prepared.folder, finished)
-    history.append(Folder(_absolute(prepared.config.output)), history.describe_run(prepared.folder, finished, summaries))
-    return RunResult(prepared.folder, summaries, measures, verdicts)
-
-
-def _mark_failed(folder: Folder, document: dict[str, Any], text: str) -> None:
-    """Say in the manifest why the run ended; what failed may be the storage itself."""
-    try:
-        manifest.note(folder, document | {"status": "failed", "error": text})
-    except DitError:
-        return

@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from dit_dask.audit.build import Test as Point
 from dit_dask.audit.build import build_tests
+from dit_dask.audit.grammar import check_config
+from dit_dask.audit.test import Test as Point
 from dit_dask.config import document as config
 from dit_dask.inputs.load import load
 from dit_dask.values.table import Rows
@@ -19,7 +20,7 @@ def checked(
 ) -> config.Config:
     """A config document around a schema and tests."""
     document = {"version": 1, "data": {"source": "frame"}, "schema": schema, "tests": list(tests) or [{"sanitizer": "raw"}]}
-    return config.check(document | more, folder)
+    return check_config(document | more, folder)
 
 
 def loaded(frame: pd.DataFrame, schema: Mapping[str, Any], **data: Any) -> Rows:

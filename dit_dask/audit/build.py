@@ -65,7 +65,7 @@ class _Builder:
         engine, reason = choose(point.engine, procedure, where)
         audited = _audited_rows(point.records, rows.used, where)
         test = Test(identity, point, point.identity(), procedure, engine, reason, self._bin(point), audited)
-        return test if test.oracle is None else replace(test, rows=self._single_rows())
+        return test if test.external is None else replace(test, rows=self._single_rows())
 
     def _bin(self, point: TestConfig) -> Rows:
         """One table for all tests with the same bins."""

@@ -6,13 +6,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
 from typing import Any
 
-from dit_dask.audit import manifest
+from dit_dask.audit.manifest import Manifest, now
 from dit_dask.audit.statistics import Figure, by_name, number_of, plain
 from dit_dask.audit.summary import TestSummary
+from dit_dask.config.constraints import result_document
+from dit_dask.config.document import DATA
 from dit_dask.errors import InputError, RunError
+from dit_dask.storage.documents import render_json
 from dit_dask.storage.folder import Folder
 
 NAME = "index.json"
@@ -83,18 +85,18 @@ class IndexEntry:
         return cls(**known | {"tests": {test: TestFigures.read(kept) for test, kept in document["tests"].items()}})
 
 
-def describe_run(folder: Folder, document: Mapping[str, Any], summaries: Sequence[TestSummary]) -> IndexEntry:
+def describe_run(folder: Folder, manifest: Manifest, summaries: Sequence[TestSummary]) -> IndexEntry:
     """Describe a complete run by its manifest and summaries."""
-    config = document["config"]
+    config = manifest.config
     asked = {key: config[key] for key in ("data", "schema", "tests", "seed")}
-    asked["data"] = {key: value for key, value in config["data"].items() if key != "storage_options"}
+    asked["data"] = result_document(DATA, config["data"])
     return IndexEntry(
-        document["timings"]["finished"],
+        manifest.timings.finished or "",
         config["name"],
         hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12],
         folder.name,
-        document["input"]["digest"],
-        document["input"]["used"],
+        manifest.input.digest,
+        manifest.input.used,
         {one.test: TestFigures.of(one) for one in summaries},
     )
 
@@ -111,11 +113,11 @@ def append(output: Folder, mine: IndexEntry) -> None:
             if series[-1:] == [mine.run]:
                 return None
             returned = mine.run in series
-            entered = replace(mine, date=datetime.now(UTC).isoformat(timespec="seconds")) if returned else mine
+            entered = replace(mine, date=now()) if returned else mine
         if entered in runs:
             return None
         document = {"schema_version": SCHEMA_VERSION, "runs": [one.document() for one in (*runs, entered)]}
-        return (manifest.dumps(document) + "\n").encode()
+        return render_json(document)
 
     try:
         output.update(NAME, change)

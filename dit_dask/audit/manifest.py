@@ -3,18 +3,100 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
+from dit_dask.audit.parts import PartFile
+from dit_dask.audit.plan import TestPlan
 from dit_dask.errors import InputError
+from dit_dask.storage.documents import parse_mapping, render_json
 from dit_dask.storage.folder import Folder
 
 SCHEMA_VERSION = 1
 NAME = "manifest.json"
 PLAN = "plan.json"
-KEYS = {"status", "config", "input", "versions", "seed", "timings", "plan", "parts"}
+RUNNING, COMPLETE, FAILED = "running", "complete", "failed"
 PACKAGES = ("dask", "distributed", "numpy", "numba", "pandas", "pyarrow", "scikit-learn", "fsspec")
+
+
+@dataclass(frozen=True)
+class InputFingerprint:
+    """How many rows were read, dropped and used, and the digest of the used ones."""
+
+    read: int
+    dropped: int
+    used: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Timings:
+    """When a run started and finished, the seconds of its stages, and the engine seconds of each test so far."""
+
+    started: str
+    finished: str | None = None
+    seconds: Mapping[str, float] | None = None
+    engine_seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Manifest:
+    """What manifest.json holds; `config` is the resolved document without secrets."""
+
+    status: str
+    config: Mapping[str, Any]
+    files: Sequence[str]
+    input: InputFingerprint
+    versions: Mapping[str, str]
+    seed: int
+    timings: Timings
+    plan: Mapping[str, TestPlan] = field(default_factory=dict)
+    parts: Mapping[str, Sequence[PartFile]] = field(default_factory=dict)
+    error: str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run was finished."""
+        return self.status == COMPLETE
+
+    def document(self) -> dict[str, Any]:
+        """As in manifest.json."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "status": self.status,
+            "config": self.config,
+            "files": list(self.files),
+            "input": asdict(self.input),
+            "versions": dict(self.versions),
+            "seed": self.seed,
+            "timings": {key: value for key, value in asdict(self.timings).items() if value is not None},
+            "plan": {test: plan.document() for test, plan in self.plan.items()},
+            "parts": {test: [asdict(part) for part in parts] for test, parts in self.parts.items()},
+            **({} if self.error is None else {"error": self.error}),
+        }
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Manifest:
+        """The inverse of `document`."""
+        return cls(
+            document["status"],
+            document["config"],
+            document.get("files", ()),
+            InputFingerprint(**document["input"]),
+            document["versions"],
+            document["seed"],
+            Timings(**document["timings"]),
+            read_plan(document["plan"]),
+            {test: [PartFile(**part) for part in parts] for test, parts in document["parts"].items()},
+            document.get("error"),
+        )
+
+
+def read_plan(document: Mapping[str, Any]) -> dict[str, TestPlan]:
+    """Read the plans of all tests."""
+    return {test: TestPlan.read(kept) for test, kept in document.items()}
 
 
 def versions() -> dict[str, str]:
@@ -25,40 +107,37 @@ def versions() -> dict[str, str]:
     return {"dit_dask": version("dit_dask"), "python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
-def read(folder: Folder) -> dict[str, Any] | None:
+def now() -> str:
+    """The present time as manifests write it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def read(folder: Folder) -> Manifest | None:
     """Return the manifest, or None where there is none that can be read."""
-    return _parsed(folder.read(NAME))
-
-
-def _parsed(content: bytes | None) -> dict[str, Any] | None:
-    document = _mapping(content)
-    is_ours = document.get("schema_version") == SCHEMA_VERSION and document.keys() >= KEYS
-    return document if is_ours else None
-
-
-def _mapping(content: bytes | None) -> dict[str, Any]:
+    document = parse_mapping(folder.read(NAME))
+    if document.get("schema_version") != SCHEMA_VERSION:
+        return None
     try:
-        document = json.loads(content or b"")
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
+        return Manifest.read(document)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
 
 
-def write(folder: Folder, document: Mapping[str, Any]) -> None:
+def write(folder: Folder, manifest: Manifest) -> None:
     """Replace the manifest."""
-    folder.write(NAME, _rendered({"schema_version": SCHEMA_VERSION, **document}))
+    folder.write(NAME, render_json(manifest.document()))
 
 
-def note(folder: Folder, document: Mapping[str, Any]) -> None:
-    """Replace the manifest unless someone else has completed this very run meanwhile; what is complete stays so."""
-    content = _rendered({"schema_version": SCHEMA_VERSION, **document})
+def note(folder: Folder, manifest: Manifest) -> None:
+    """Replace the manifest unless another session has completed this very run meanwhile."""
+    content = render_json(manifest.document())
     tried = False
 
     def change(stored: bytes | None) -> bytes | None:
         nonlocal tried
         earlier, tried = tried, True
-        is_complete = _mapping(stored).get("status") == "complete"
-        return None if earlier or is_complete else content  # once is enough: another writer's note is as good
+        is_complete = parse_mapping(stored).get("status") == COMPLETE
+        return None if earlier or is_complete else content  # once is enough: another session's note is as good
 
     folder.update(NAME, change)
 
@@ -68,67 +147,50 @@ def discard(folder: Folder) -> None:
     folder.clear(first=NAME)
 
 
-def agreed_plan(folder: Folder, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def agreed_plan(folder: Folder, make: Callable[[], Mapping[str, TestPlan]]) -> Mapping[str, TestPlan]:
     """Return the one plan of a run: the first to create it decides for everyone who works on the same run."""
-    known = _plan(folder)
+    known = _stored_plan(folder)
     if known:
         return known
     mine = make()
-    content = _rendered({"dit_dask": versions()["dit_dask"], "plan": mine})
+    document = {test: plan.document() for test, plan in mine.items()}
+    content = render_json({"dit_dask": versions()["dit_dask"], "plan": document})
     if folder.create(PLAN, content):
         return mine
-    theirs = _plan(folder)
+    theirs = _stored_plan(folder)
     if not theirs:  # unreadable, or made by another version
         folder.write(PLAN, content)
     return theirs or mine
 
 
-def _plan(folder: Folder) -> dict[str, Any]:
-    document = _mapping(folder.read(PLAN))
-    plan = document.get("plan") if document.get("dit_dask") == versions()["dit_dask"] else None
-    return plan if isinstance(plan, dict) else {}
-
-
-def write_json(folder: Folder, name: str, value: Any) -> None:
-    """Write JSON that a person can read and that can hold no NaN."""
-    folder.write(name, _rendered(value))
-
-
-def _rendered(value: Any) -> bytes:
-    return (dumps(value) + "\n").encode()
-
-
-def dumps(value: Any) -> str:
-    """Render JSON in which a number that is infinite or none at all is a word."""
-    return json.dumps(_worded(value), indent=2, allow_nan=False, ensure_ascii=False)
-
-
-def _worded(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _worded(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_worded(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def complete(folder: Folder) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return manifest and summary of a finished run, or say that it is not one."""
-    document = read(folder)
-    if document is None:
-        raise InputError(f"{folder.url} is not a run folder: it has no readable {NAME}")
-    if document["status"] != "complete":
-        raise InputError(f"{folder.url} is not complete: its status is {document['status']!r}; run it again to resume")
+def _stored_plan(folder: Folder) -> dict[str, TestPlan]:
+    document = parse_mapping(folder.read(PLAN))
+    if document.get("dit_dask") != versions()["dit_dask"]:
+        return {}
     try:
-        summary = json.loads(folder.read("summary.json") or b"")
+        return read_plan(document["plan"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}
+
+
+def read_finished(folder: Folder) -> tuple[Manifest, list[Any]]:
+    """Return the manifest and the objects of summary.json of a finished run, or say that it is not one."""
+    manifest = read(folder)
+    if manifest is None:
+        raise InputError(f"{folder.url} is not a run folder: it has no readable {NAME}")
+    if not manifest.is_complete:
+        raise InputError(f"{folder.url} is not complete: its status is {manifest.status!r}; run it again to resume")
+    try:
+        summaries: list[Any] = json.loads(folder.read("summary.json") or b"")
     except ValueError as error:
         raise InputError(f"{folder.url}: summary.json cannot be read; run it again to mend it") from error
-    return document, summary
+    return manifest, summaries
 
 
-def whole(folder: Folder) -> bool:
+def has_results(folder: Folder) -> bool:
     """Tell whether everything that a complete run writes beside its parts is there."""
     try:
-        complete(folder)
+        read_finished(folder)
         json.loads(folder.read("measures.json") or b"")
     except (InputError, ValueError):
         return False

@@ -15,7 +15,6 @@ from dit_dask.audit.test import Test
 from dit_dask.config.constraints import result_document
 from dit_dask.config.document import Config, MeasureConfig
 from dit_dask.config.registry import Context
-from dit_dask.engines import Procedure
 from dit_dask.errors import InputError
 from dit_dask.inputs.load import read_table
 from dit_dask.measures import kind_of
@@ -37,9 +36,9 @@ class ReleaseSource:
 
     def release(self, rows: Rows) -> Release:
         """Publish the table, as the test of this sanitizer does."""
-        if self.test is None or not isinstance(self.test.procedure, Procedure):
+        if self.test is None:
             return Raw().release(rows.table, seeds.stream(0))
-        return self.test.procedure.full(self.test.rows.table)
+        return self.test.procedure.publish(self.test.rows.table)
 
 
 ORIGINAL = ReleaseSource(None, None)
@@ -115,8 +114,8 @@ def release_sources(tests: Sequence[Test]) -> list[ReleaseSource]:
     """The original and each distinct sanitizer of the tests that publishes a table; noisy counts do not."""
     found: dict[str, ReleaseSource] = {}
     for test in tests:
-        procedure, parameters = test.procedure, test.parameters["sanitizer"]
-        if isinstance(procedure, Procedure) and not isinstance(procedure.sanitizer, Raw):
+        parameters = test.parameters["sanitizer"]
+        if test.procedure.publishes_release:
             found.setdefault(json.dumps(parameters, default=str), ReleaseSource(parameters, test))
     return [ORIGINAL, *found.values()]
 

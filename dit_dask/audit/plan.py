@@ -45,7 +45,7 @@ class TestPlan:
     tasks: int
     distinct: int
     cost: Cost
-    oracle: Mapping[str, Any] | None = None
+    probe: Mapping[str, Any] | None = None
 
     @property
     def parts(self) -> int:
@@ -57,6 +57,12 @@ class TestPlan:
         """Estimated engine time of the whole test on one core."""
         return self.tasks * self.cost.task + self.distinct * self.cost.record
 
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> TestPlan:
+        """The inverse of `document`."""
+        cost = Cost(**kept["seconds"])
+        return cls(np.array(kept["boundaries"]), kept["tasks"], kept["distinct"], cost, kept.get("oracle"))
+
     def document(self) -> dict[str, Any]:
         """The plan as the manifest keeps it."""
         shown = {
@@ -65,18 +71,7 @@ class TestPlan:
             "distinct": self.distinct,
             "seconds": {"task": self.cost.task, "record": self.cost.record},
         }
-        return shown if self.oracle is None else shown | {"oracle": dict(self.oracle)}
-
-
-def document(tests: Sequence[Test], plans: Sequence[TestPlan]) -> dict[str, Any]:
-    """The plans of all tests as the manifest keeps them."""
-    return {test.id: one.document() for test, one in zip(tests, plans, strict=True)}
-
-
-def restore(kept: Mapping[str, Any]) -> TestPlan:
-    """Read a plan back from a manifest."""
-    cost = Cost(**kept["seconds"])
-    return TestPlan(np.array(kept["boundaries"]), kept["tasks"], kept["distinct"], cost, kept.get("oracle"))
+        return shown if self.probe is None else shown | {"oracle": dict(self.probe)}
 
 
 def first_rows(test: Test) -> Bools:
@@ -87,17 +82,19 @@ def first_rows(test: Test) -> Bools:
     return first
 
 
-def make(tests: Sequence[Test], workers: int, oracles: Mapping[str, ProbeResult] = MappingProxyType({})) -> list[TestPlan]:
-    """Probe every test and cut it into tasks and parts of about equal work; black boxes were examined, by the test's id."""
-    costs = [_asking(test, oracles[test.id]) if test.id in oracles else probe(test) for test in tests]
+def make(tests: Sequence[Test], workers: int, probes: Mapping[str, ProbeResult] = MappingProxyType({})) -> dict[str, TestPlan]:
+    """Time a few records of every test, and cut it into tasks and parts of about equal work; by the tests' ids.
+
+    `probes` has the results of the first calls of external sanitizers.
+    """
+    costs = [_call_cost(test, probes[test.id]) if test.policy.planned_by_calls else time_records(test) for test in tests]
     firsts = [first_rows(test) for test in tests]
     total = sum(cost.record * first.sum() for cost, first in zip(costs, firsts, strict=True))
     goal = min(LONGEST, max(SHORTEST, total / (32 * workers)))
-    plans = []
+    plans = {}
     for test, first, cost in zip(tests, firsts, costs, strict=True):
         distinct = int(first.sum())
-        oracle = oracles[test.id].document() if test.id in oracles else None
-        if oracle is not None:  # calls may be slow: parts are not cut as small as tasks
+        if test.policy.planned_by_calls:  # calls may be slow: parts are not cut as small as tasks
             tasks = min(distinct, max(FEWEST_TASKS * workers, int(distinct * cost.record / goal)))
             boundaries = cut(first, max(goal / max(cost.record, 1e-9), distinct / MOST_PARTS))
         elif ENGINES[test.engine].chunks is None:
@@ -106,14 +103,14 @@ def make(tests: Sequence[Test], workers: int, oracles: Mapping[str, ProbeResult]
         else:  # every task has the engine's fixed cost, so a test is cut only where that pays
             boundaries = cut(first, distinct * min(1.0, MOST_ROWS / len(first)))
             tasks = min(4 * workers, max(1, int(distinct * cost.record / max(goal, cost.task))))
-        plans.append(TestPlan(boundaries, tasks, distinct, cost, oracle))
+        probe = probes[test.id].document() if test.id in probes else None
+        plans[test.id] = TestPlan(boundaries, tasks, distinct, cost, probe)
     return plans
 
 
-def _asking(test: Test, examined: ProbeResult) -> Cost:
+def _call_cost(test: Test, probed: ProbeResult) -> Cost:
     """What a record costs where someone else sanitises: calls; learning comes on top and is small."""
-    repeats = test.parameters.get("repeats", 1)
-    return Cost(0.0, examined.seconds * repeats)
+    return Cost(0.0, probed.seconds * test.repeats)
 
 
 def memory_needed(available: int | None) -> int:
@@ -131,7 +128,7 @@ def memory_needed(available: int | None) -> int:
     return needed
 
 
-def probe(test: Test) -> Cost:
+def time_records(test: Test) -> Cost:
     """Measure one record, then a few more; the very first call may compile and does not count."""
     rows = test.rows
     records = np.unique(rows.index[test.audited])

@@ -14,7 +14,7 @@ from dit_dask.config.document import RecordSample, TestConfig
 from dit_dask.config.registry import Context, Kind
 from dit_dask.distances import DISTANCES
 from dit_dask.encoders import ENCODERS
-from dit_dask.engines import SELECTABLE, NoisyCounts, Procedure, repeated
+from dit_dask.engines import SELECTABLE, NoisyCounts, Procedure, ReleaseProcedure, repeated
 from dit_dask.engines.noisy_counts import COUPLINGS, SCALES, Sampling, check_samples
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import SANITIZERS, is_randomised, noise
@@ -53,7 +53,7 @@ def release_record() -> Record:
     )
 
 
-def build_release(point: TestConfig, context: Context, sanitizer: Any) -> Procedure:
+def build_release(point: TestConfig, context: Context, sanitizer: Any) -> ReleaseProcedure:
     """Build the procedure of a sanitizer that publishes a table."""
     if point.encoder is None or point.adversary is None:
         raise TypeError("a test of this kind has an encoder and an adversary")
@@ -65,7 +65,7 @@ def build_release(point: TestConfig, context: Context, sanitizer: Any) -> Proced
     elif is_randomised(sanitizer):
         raise InputError(f"{context.where}.repeats is missing: {point.sanitizer.name} draws at random, so say how often")
     adversary: Kind[Any] = ADVERSARIES.get(point.adversary.name, IMPORT_PATH)
-    return Procedure(
+    return ReleaseProcedure(
         sanitizer,
         ENCODERS[point.encoder.name].build(point.encoder.keys, context),
         adversary.build(point.adversary.keys, context),
@@ -112,7 +112,7 @@ class ProcedureKind:
     """The keys of a test, and how its procedure is built from them and its sanitizer."""
 
     record: Callable[[], Record]
-    build: Callable[[TestConfig, Context, Any], Any]
+    build: Callable[[TestConfig, Context, Any], Procedure]
 
 
 PROCEDURES = {

@@ -13,10 +13,11 @@ from dit_dask.audit.plan import TestPlan, first_rows
 from dit_dask.audit.statistics import Distribution, Statistics, describe
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence
+from dit_dask.engines.influence import Estimates
 from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Bools, Floats, Ints
+    from dit_dask.values.arrays import Floats, Ints
 
 READERS = 16
 BATCH_PARTS, BATCH_ROWS = 32, 10_000
@@ -98,9 +99,9 @@ class TestState:
         """The estimates of records, by name."""
         return {name: values[records] for name, values in self._estimates.items()}
 
-    def row_estimates(self) -> dict[str, Floats]:
-        """The estimates of every audited row, by name."""
-        return self.estimates(self._record)
+    def all_estimates(self) -> Estimates:
+        """The estimates of all distinct records under audit, and of all audited rows."""
+        return Estimates(self.records, self.estimates(self.records), self.estimates(self._record))
 
     def restore(self, folder: Folder, present: set[str]) -> None:
         """Take over the parts that an earlier session finished."""
@@ -118,7 +119,7 @@ class TestState:
         records, tested = self._record[self.rows_of(part)], ~np.isnan(influence.distance)
         if tested.all():
             self.written[part] = file
-        self.learn(records[tested], influence if tested.all() else _only(influence, tested))
+        self.learn(records[tested], influence if tested.all() else influence.only(tested))
 
     def chunks(self, sharing: Sequence[TestState] = ()) -> list[Ints]:
         """Cut the records unknown to this test, or to those that share its releases.
@@ -150,6 +151,10 @@ class TestState:
         changed = int((known & (before != after)).sum())
         return describe(Distribution.of(distance, self.first, changed))
 
+    def parts(self) -> list[PartFile]:
+        """The parts that are written, in order."""
+        return [self.written[part] for part in sorted(self.written)]
+
     def ready(self) -> list[int]:
         """The parts that could be written and are not."""
         return [part for part in range(self.plan.parts) if self._waiting[part] == 0 and part not in self.written]
@@ -163,9 +168,3 @@ class TestState:
             self._distance[record], self._predicted[0, record], self._predicted[1, record], estimates=estimates
         )
         return part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence
-
-
-def _only(influence: Influence, chosen: Bools) -> Influence:
-    estimates = {name: values[chosen] for name, values in influence.estimates.items()}
-    sides = influence.predicted[chosen], influence.predicted_without[chosen]
-    return Influence(influence.distance[chosen], *sides, influence.notes, estimates)

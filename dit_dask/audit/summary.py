@@ -8,18 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.audit import manifest
 from dit_dask.audit.grammar import redact_test
+from dit_dask.audit.manifest import Manifest, read_finished
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import Figure, Statistics, by_name, number_of, plain
-from dit_dask.engines import NoisyCounts
-from dit_dask.engines.noisy_counts import Simulated, delta_interval
+from dit_dask.engines.influence import EffectiveEpsilon, Exceedance, ExceedanceShares, Simulation
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
-from dit_dask.engines.noisy_counts.procedure import distinct_patterns
-from dit_dask.engines.repeated import Exceedance, ExceedanceShares, exceedance
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.sanitizers.claims import Recheck
+from dit_dask.storage.documents import write_json
 from dit_dask.storage.folder import Folder
 from dit_dask.values.intervals import lower_limit, upper_limit
 
@@ -46,23 +44,6 @@ class BrokenClaim:
 
     classes: int
     records: int
-
-
-@dataclass(frozen=True)
-class EffectiveEpsilon:
-    """The privacy loss that samples of the noise show, at least, with some confidence."""
-
-    at_least: Figure
-    confidence: float
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """What a simulation adds to its statistics."""
-
-    largest_unbiased: Figure
-    delta_interval: tuple[float, float]
-    effective_epsilon: EffectiveEpsilon | None
 
 
 @dataclass(frozen=True)
@@ -190,7 +171,7 @@ def _read_sampling(document: Mapping[str, Any]) -> Sampling:
 def summarise(state: TestState, outcome: Outcome) -> TestSummary:
     """Put together what is known of a finished test."""
     test, release = state.test, outcome.release
-    simulation, repeats = _estimates(state, outcome.loss)
+    added = test.procedure.summarise_estimates(test.rows.table, state.all_estimates(), outcome.loss)
     return TestSummary(
         test.id,
         redact_test(test.parameters),
@@ -202,25 +183,11 @@ def summarise(state: TestState, outcome: Outcome) -> TestSummary:
         release.holds,
         BrokenClaim(release.broken_classes, release.broken_records),
         round(state.seconds, 6),
-        simulation,
-        repeats,
+        added.simulation,
+        added.repeats,
         _sampling(state, outcome.statistics),
         _external_calls(state),
     )
-
-
-def _estimates(state: TestState, loss: PrivacyLoss | None) -> tuple[Simulation | None, Exceedance | None]:
-    """What estimates add: an interval for delta and the epsilon lost, or how often repeats exceed a limit."""
-    procedure, estimates = state.test.procedure, state.estimates(state.records)
-    if not estimates:
-        return None, None
-    if not isinstance(procedure, NoisyCounts):
-        return None, exceedance(state.row_estimates(), procedure.repeats)
-    simulated = Simulated(estimates["unbiased"], estimates["unbiased"], estimates["stderr"])
-    comparisons = distinct_patterns(state.test.rows.table, state.records)
-    low, high = delta_interval(simulated, procedure.sampling.samples, comparisons)
-    epsilon = None if loss is None else EffectiveEpsilon(loss.epsilon, loss.confidence)
-    return Simulation(float(estimates["unbiased"].max()), (low, high), epsilon), None
 
 
 def _sampling(state: TestState, statistics: Statistics) -> Sampling | None:
@@ -247,9 +214,9 @@ def extrapolate(statistics: Statistics, population: int) -> Sampling:
 
 
 def _external_calls(state: TestState) -> ExternalCalls | None:
-    if state.plan.oracle is None:
+    if state.plan.probe is None:
         return None
-    probe = {key: value for key, value in state.plan.oracle.items() if key != "seconds"}
+    probe = {key: value for key, value in state.plan.probe.items() if key != "seconds"}
     return ExternalCalls(probe, state.skipped.tolist())
 
 
@@ -258,15 +225,15 @@ def write_results(
 ) -> None:
     """Write distributions.parquet, summary.json and measures.json."""
     write_distributions(folder, {one.test: outcome.points for one, outcome in zip(summaries, outcomes, strict=True)})
-    manifest.write_json(folder, "summary.json", [one.document() for one in summaries])
-    manifest.write_json(folder, "measures.json", [entry.document() for entry in measures])
+    write_json(folder, "summary.json", [one.document() for one in summaries])
+    write_json(folder, "measures.json", [entry.document() for entry in measures])
 
 
-def read_complete(folder: Folder) -> tuple[dict[str, Any], list[TestSummary]]:
+def read_complete(folder: Folder) -> tuple[Manifest, list[TestSummary]]:
     """Return manifest and summaries of a finished run, or say that it is not one."""
-    document, objects = manifest.complete(folder)
+    manifest, objects = read_finished(folder)
     try:
-        return document, [TestSummary.read(one) for one in objects]
+        return manifest, [TestSummary.read(one) for one in objects]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{folder.url}: summary.json is not one of this version; run it again to mend it") from error
 

@@ -1,18 +1,36 @@
-"""One point of a sweep, ready to run."""
+"""One point of a sweep, ready to run, and how its work is cut, retried and shared."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import TestConfig
-from dit_dask.engines import NoisyCounts, Procedure
+from dit_dask.engines import Procedure
 from dit_dask.sanitizers.external import ExternalSanitizer
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats, Ints
+
+
+@dataclass(frozen=True)
+class WorkPolicy:
+    """How the work of a test is done.
+
+    `task_retries` are Dask's. `warm_up`: code is loaded on a few records before the clock starts. `planned_by_calls`: the cost
+    of a record is that of a call, known from the probe. `shares_releases`: adversaries of equal tests learn from one release.
+    """
+
+    task_retries: int
+    warm_up: bool
+    planned_by_calls: bool
+    shares_releases: bool
+
+
+IN_PROCESS = WorkPolicy(task_retries=2, warm_up=True, planned_by_calls=False, shares_releases=False)
+EXTERNAL_CALLS = WorkPolicy(task_retries=0, warm_up=False, planned_by_calls=True, shares_releases=True)  # calls have retries
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +46,7 @@ class Test:
     id: str
     config: TestConfig
     parameters: Mapping[str, Any]
-    procedure: Procedure | NoisyCounts
+    procedure: Procedure
     engine: str
     engine_reason: str
     rows: Rows
@@ -36,13 +54,26 @@ class Test:
     estimated_influence: Floats | None = None  # of the records, where those with the largest go first
 
     @property
-    def oracle(self) -> ExternalSanitizer | None:
+    def external(self) -> ExternalSanitizer | None:
         """The external sanitizer of this test, if it has one."""
-        sanitizer = self.procedure.sanitizer if isinstance(self.procedure, Procedure) else None
-        return sanitizer if isinstance(sanitizer, ExternalSanitizer) else None
+        return self.procedure.external
 
-    def asking(self, oracle: ExternalSanitizer) -> Test:
+    @property
+    def policy(self) -> WorkPolicy:
+        """How the work of this test is done."""
+        return IN_PROCESS if self.external is None else EXTERNAL_CALLS
+
+    @property
+    def repeats(self) -> int:
+        """Releases a side."""
+        return self.config.repeats or 1
+
+    def sharing_key(self) -> Hashable:
+        """Equal for tests whose adversaries can learn from the same releases."""
+        if not self.policy.shares_releases:
+            return self.id
+        return id(self.external), self.engine, self.config.repeats, self.audited.tobytes()
+
+    def with_external(self, sanitizer: ExternalSanitizer) -> Test:
         """The same test with another state of its external sanitizer."""
-        if not isinstance(self.procedure, Procedure):
-            raise TypeError("noisy counts have no external sanitizer")
-        return replace(self, procedure=replace(self.procedure, sanitizer=oracle))
+        return replace(self, procedure=self.procedure.with_external(sanitizer))

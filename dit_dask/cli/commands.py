@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     """dit run."""
     from dit_dask.audit.grammar import read_config
 
-    return _audit(_where(read_config(options.config, _overrides(options)), options), options)
+    return _audit(_apply_options(read_config(options.config, _overrides(options)), options), options)
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -41,7 +41,7 @@ def demo(options: argparse.Namespace) -> int:
 
     with as_file(files("dit_dask") / "data" / "demo.yaml") as path:
         checked = read_config(str(path), _overrides(options))
-    return _audit(_where(checked, options), options)
+    return _audit(_apply_options(checked, options), options)
 
 
 def _overrides(options: argparse.Namespace) -> list[str]:
@@ -49,7 +49,7 @@ def _overrides(options: argparse.Namespace) -> list[str]:
     return [*getattr(options, "set", []), *([] if options.out is None else [f"output={json.dumps(options.out)}"])]
 
 
-def _where(checked: Config, options: argparse.Namespace) -> Config:
+def _apply_options(checked: Config, options: argparse.Namespace) -> Config:
     """Let --cluster and --workers win over the config."""
     from dit_dask.storage.filesystem import is_local
 
@@ -70,9 +70,9 @@ def _where(checked: Config, options: argparse.Namespace) -> Config:
 def _audit(checked: Config, options: argparse.Namespace) -> int:
     from dit_dask import cluster
     from dit_dask import run as runner
-    from dit_dask.audit import manifest
     from dit_dask.execution.progress import choose_progress
     from dit_dask.reporting import text
+    from dit_dask.storage.documents import dump_json
 
     variables = checked.worker_variables
     cluster.check(checked.cluster, variables)
@@ -82,12 +82,12 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     caution = cluster.warning(checked.cluster)
     if caution is not None:
         progress.note(caution)
-    connect = partial(cluster.connect, checked.cluster, debug=options.debug, variables=variables)
     chosen = checked.cluster
-    crew = runner.Workers(connect, cluster.workers(chosen), cluster.memory(chosen), chosen.stall_seconds)
-    finished = runner.run(prepared, crew, progress, fresh=getattr(options, "fresh", False))
+    connect = partial(cluster.connect, chosen, debug=options.debug, variables=variables)
+    workers = runner.Workers(connect, cluster.workers(chosen), cluster.memory(chosen), chosen.stall_seconds)
+    finished = runner.run(prepared, workers, progress, fresh=getattr(options, "fresh", False))
     if options.json:
-        _print(manifest.dumps([one.document() for one in finished.summaries]))
+        _print(dump_json([summary.document() for summary in finished.summaries]))
     else:
         tables = [text.text_table(finished.summaries)] if finished.summaries else []
         tables += [text.measures_text(finished.measures)] if finished.measures else []
@@ -113,7 +113,7 @@ def plan(options: argparse.Namespace) -> int:
     from dit_dask import run as runner
     from dit_dask.audit import plan as planner
     from dit_dask.audit.grammar import read_config
-    from dit_dask.execution import external as black_boxes
+    from dit_dask.execution.external import assume_probe_results
     from dit_dask.reporting.text import align
     from dit_dask.storage.filesystem import UnsetVariableError
 
@@ -121,24 +121,25 @@ def plan(options: argparse.Namespace) -> int:
     try:
         prepared = runner.prepare(checked)
     except UnsetVariableError as error:
-        _print("\n".join(runner.names(checked)))
+        _print("\n".join(runner.test_names(checked)))
         _print(f"no estimate without the data: {error}")
         return OK
     workers = cluster.workers(checked.cluster)
-    tests, limits = black_boxes.assume_probe_results(prepared.tests)
+    tests, limits = assume_probe_results(prepared.tests)
     plans = planner.make(tests, workers, limits)
     lines = [["test", "engine", "rows", "distinct", "tasks", "engine s"]]
-    for test, one in zip(tests, plans, strict=True):
-        counts = (len(test.audited), one.distinct, one.tasks)
-        most = "at most " if test.oracle is not None else ""
-        lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{most}{one.seconds:.1f}"])
+    for test in tests:
+        planned = plans[test.id]
+        counts = (len(test.audited), planned.distinct, planned.tasks)
+        most = "at most " if test.policy.planned_by_calls else ""
+        lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{most}{planned.seconds:.1f}"])
     if plans:
         _print(align(lines))
     if limits:
         _print("external sanitizers are not called by a plan: their time is that of calls that all take their whole time limit")
     for measurement in prepared.measure_plan.measurements if prepared.measure_plan else ():
         _print(f"measure  {measurement.id}")
-    seconds, needed = sum(one.seconds for one in plans), planner.memory_needed(cluster.memory(checked.cluster))
+    seconds, needed = sum(planned.seconds for planned in plans.values()), planner.memory_needed(cluster.memory(checked.cluster))
     rows = prepared.rows
     _print(rows.described())
     _print(f"about {seconds / workers:.0f} s on {workers} workers, after start-up; about {needed / 1e6:,.0f} MB a worker")
@@ -171,18 +172,18 @@ def leave_out(options: argparse.Namespace) -> int:
 def rank_columns(options: argparse.Namespace) -> int:
     """dit risk."""
     from dit_dask import risk
-    from dit_dask.audit import manifest
     from dit_dask.config.document import read_data_config
+    from dit_dask.storage.documents import dump_json, write_json
     from dit_dask.storage.folder import Folder
 
     checked = read_data_config(options.config, _overrides(options))
     scope = risk.Scope(options.target, tuple(options.without), options.size, options.top, options.missing)
     ranking = risk.assess(checked, scope)
     folder = Folder(checked.output).child(f"{checked.name}-risk")
-    manifest.write_json(folder, "risk.json", ranking.document())
+    write_json(folder, "risk.json", ranking.document())
     folder.write("risk.svg", ranking.drawing().encode())
     if options.json:
-        _print(manifest.dumps(ranking.document()))
+        _print(dump_json(ranking.document()))
     else:
         _print(ranking.text())
         _print(folder.url)
@@ -193,12 +194,12 @@ def rewrite_report(options: argparse.Namespace) -> int:
     """dit report."""
     from dit_dask.audit import gates
     from dit_dask.audit.summary import read_complete, read_measures
-    from dit_dask.reporting import html as report
+    from dit_dask.reporting import html
 
     folder = _folder(options.run)
-    document, summaries = read_complete(folder)
-    parsed = [gates.parse(text, "gates") for text in document["config"]["gates"]]
-    report.write(folder, document, summaries, read_measures(folder), gates.judge(parsed, summaries))
+    manifest, summaries = read_complete(folder)
+    parsed = [gates.parse(text, "gates") for text in manifest.config["gates"]]
+    html.write(folder, manifest, summaries, read_measures(folder), gates.judge(parsed, summaries))
     _print(f"{folder.url}/report.html")
     return OK
 
@@ -209,13 +210,13 @@ def gate(options: argparse.Namespace) -> int:
     from dit_dask.audit.summary import read_complete
 
     forbidden = [gates.parse_forbidden(text, "--fail-on") for text in options.fail_on]
-    document, summaries = read_complete(_folder(options.run))
-    asked = forbidden or [gates.parse(text, "gates") for text in document["config"]["gates"]]
-    if not asked:
+    manifest, summaries = read_complete(_folder(options.run))
+    chosen = forbidden or [gates.parse(text, "gates") for text in manifest.config["gates"]]
+    if not chosen:
         raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
     if not summaries:
         raise InputError("dit gate: the run has measures only; gates judge tests")
-    verdicts = gates.judge(asked, summaries)
+    verdicts = gates.judge(chosen, summaries)
     _print_verdicts(verdicts)
     return OK if all(verdict.passed for verdict in verdicts) else GATE_FAILED
 
@@ -225,18 +226,19 @@ def compare(options: argparse.Namespace) -> int:
     from dit_dask.audit.summary import read_complete
     from dit_dask.reporting import compare as comparison
 
-    (_, before), (_, after) = (read_complete(_folder(one)) for one in (options.run, options.other))
+    (_, before), (_, after) = (read_complete(_folder(url)) for url in (options.run, options.other))
     _print(comparison.text(before, after))
     return OK
 
 
 def show_history(options: argparse.Namespace) -> int:
     """dit history."""
-    from dit_dask.audit import index, manifest
+    from dit_dask.audit import index
     from dit_dask.reporting import history
+    from dit_dask.storage.documents import dump_json
 
     runs = history.named(index.read(_folder(options.url)), options.name)
-    _print(manifest.dumps(history.document(runs)) if options.json else history.text(runs))
+    _print(dump_json(history.document(runs)) if options.json else history.text(runs))
     return GATE_FAILED if options.fail_on_rise and history.rises(runs) else OK
 
 

@@ -8,16 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.engines import brute_force, exact, repeated
-from dit_dask.engines.brute_force import Influence, Procedure
+from dit_dask.engines.influence import Influence, Procedure
 from dit_dask.engines.noisy_counts import procedure as noisy
 from dit_dask.engines.noisy_counts.procedure import NoisyCounts
+from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.errors import InputError
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Ints
 
-__all__ = ["ENGINES", "SELECTABLE", "Engine", "Influence", "NoisyCounts", "Procedure", "choose"]
+__all__ = ["ENGINES", "SELECTABLE", "Engine", "Influence", "NoisyCounts", "Procedure", "ReleaseProcedure", "choose"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ ENGINES = {
 SELECTABLE = ("exact", "brute-force")  # what a config may name; the others follow from `method` or `repeats`
 
 
-def choose(requested: str, procedure: Procedure | NoisyCounts, where: str) -> tuple[str, str]:
+def choose(requested: str, procedure: Procedure, where: str) -> tuple[str, str]:
     """Return the engine that a test will run on, and why: the first that applies, unless one is named."""
     refusals = {name: engine.applies(procedure) for name, engine in ENGINES.items()}
     if requested != "auto":

@@ -11,7 +11,8 @@ from numba import typeof
 
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.encoders.tf import TF
-from dit_dask.engines.brute_force import Influence, Procedure, compare
+from dit_dask.engines.influence import Influence, compare
+from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_coverage import cover, posterior
 from dit_dask.kernels.exact_engine import evaluate, follow
@@ -30,7 +31,7 @@ COVERAGE_BYTES = 64 * 2**20
 
 def applies(procedure: object) -> str | None:
     """Return why this engine cannot run the procedure, or None if it can."""
-    if not isinstance(procedure, Procedure):
+    if not isinstance(procedure, ReleaseProcedure):
         return "the exact engine needs Mondrian"
     wanted = ((procedure.sanitizer, Mondrian), (procedure.encoder, TF), (procedure.adversary, BernoulliNB))
     for part, kind in wanted:
@@ -39,7 +40,7 @@ def applies(procedure: object) -> str | None:
     return None
 
 
-def prepare(table: Table, procedure: Procedure) -> Grown:
+def prepare(table: Table, procedure: ReleaseProcedure) -> Grown:
     """Grow the tree of the whole table; the last one is kept, for tasks on one worker share it."""
     if not isinstance(procedure.sanitizer, Mondrian):
         raise TypeError(applies(procedure))
@@ -49,7 +50,7 @@ def prepare(table: Table, procedure: Procedure) -> Grown:
 _grown = lru_cache(maxsize=1)(grow)
 
 
-def influence(table: Table, records: Ints, procedure: Procedure, base: Grown | None = None) -> Influence:
+def influence(table: Table, records: Ints, procedure: ReleaseProcedure, base: Grown | None = None) -> Influence:
     """Test the given distinct records; the same meaning as brute force, and no bit depends on which records come together."""
     distance, predicted = np.empty(len(records)), np.empty((2, len(records)), np.int32)
     for block, with_record, without in _blocks(table, records, procedure, base):
@@ -58,7 +59,7 @@ def influence(table: Table, records: Ints, procedure: Procedure, base: Grown | N
     return Influence(distance, predicted[0], predicted[1])
 
 
-def beliefs(table: Table, records: Ints, procedure: Procedure, base: Grown | None = None) -> tuple[Floats, Floats]:
+def beliefs(table: Table, records: Ints, procedure: ReleaseProcedure, base: Grown | None = None) -> tuple[Floats, Floats]:
     """Return (m, n) beliefs about the given records with and without them."""
     with_record, without = np.empty((2, len(records), len(table.schema.sensitive.levels)))
     for block, some, some_without in _blocks(table, records, procedure, base):
@@ -66,7 +67,7 @@ def beliefs(table: Table, records: Ints, procedure: Procedure, base: Grown | Non
     return with_record, without
 
 
-def _blocks(table: Table, records: Ints, procedure: Procedure, base: Grown | None) -> Iterator[Block]:
+def _blocks(table: Table, records: Ints, procedure: ReleaseProcedure, base: Grown | None) -> Iterator[Block]:
     """Yield positions in `records` and their beliefs, in the order of the tree and as many as COVERAGE_BYTES allow."""
     base = prepare(table, procedure) if base is None else base
     along = np.argsort(base.place[records], kind="stable")
@@ -114,7 +115,7 @@ def compile_ahead() -> None:
     follow.compile(tuple(map(typeof, following)))
 
 
-def chunks(table: Table, records: Ints, procedure: Procedure, count: int, base: Grown | None = None) -> list[Ints]:
+def chunks(table: Table, records: Ints, procedure: ReleaseProcedure, count: int, base: Grown | None = None) -> list[Ints]:
     """Cut the records into at most `count` lists of about equal length, each from neighbouring branches of the base tree."""
     base = prepare(table, procedure) if base is None else base
     along = records[np.argsort(base.place[records], kind="stable")]

@@ -9,7 +9,7 @@ import numpy as np
 from dit_dask.adversaries import Adversary
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
-from dit_dask.engines.brute_force import Procedure
+from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHEAP = (BernoulliNB, ConditionalFrequency)  # others train a model for each record
 
 
-def estimated_influence(table: Table, release: Release, procedure: Procedure) -> Floats:
+def estimated_influence(table: Table, release: Release, procedure: ReleaseProcedure) -> Floats:
     """Return (records,): the distance if the record's row left its published class and nothing else changed.
 
     The smaller its class and the rarer its secret there, the larger; a record that no class covers has none of it to lose.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dit_dask.distances import THRESHOLDS
-from dit_dask.engines.brute_force import Influence, Procedure, beliefs_on_full, believed, spread
+from dit_dask.engines.brute_force import beliefs_on_full, compute_beliefs
+from dit_dask.engines.influence import Influence, place_tested, tested_records
 from dit_dask.engines.noisy_counts import SCALES
+from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.errors import InputError
-from dit_dask.values.intervals import upper_limit
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
@@ -21,34 +21,16 @@ if TYPE_CHECKING:
 ESTIMATES = ("stderr", "noise", *(f"over_{name}" for name in THRESHOLDS))
 
 
-@dataclass(frozen=True)
-class ExceedanceShares:
-    """Pr[d >= limit] over single draws: on average over rows, for the worst row, and a bound on the latter."""
-
-    mean: float
-    worst: float
-    worst_at_most: float
-
-
-@dataclass(frozen=True)
-class Exceedance:
-    """What repeats show: how many there were, the largest d where nothing was removed, and the shares for each limit."""
-
-    count: int
-    noise: float
-    over: Mapping[str, ExceedanceShares]
-
-
-def influence(table: Table, records: Ints, procedure: Procedure) -> Influence:
+def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influence:
     """Test the given records, each removal `repeats` times."""
     return together(table, records, [procedure])[0]
 
 
-def together(table: Table, records: Ints, procedures: Sequence[Procedure]) -> list[Influence]:
+def together(table: Table, records: Ints, procedures: Sequence[ReleaseProcedure]) -> list[Influence]:
     """Test the given records against several adversaries that see the same releases."""
-    found, failures, notes = believed(table, records, procedures)
+    found, failures, notes = compute_beliefs(table, records, procedures)
     again = beliefs_on_full(table, records, procedures, "again")
-    tested = np.array([int(record) not in failures for record in records], bool)
+    tested = tested_records(records, failures)
     results = []
     for procedure, beliefs, other in zip(procedures, found, again, strict=True):
         x, y, z = beliefs.full[tested], beliefs.without[tested], other[tested]
@@ -62,7 +44,8 @@ def together(table: Table, records: Ints, procedures: Sequence[Procedure]) -> li
             **{f"over_{name}": (single >= limit).mean(axis=1) for name, limit in THRESHOLDS.items()},
         }
         predicted, without = (side.mean(axis=1).argmax(axis=1).astype(np.int32) for side in (x, y))
-        results.append(spread(Influence(scale * law_distance(x, y), predicted, without, notes, estimates), tested, failures))
+        influence = Influence(scale * law_distance(x, y), predicted, without, notes, estimates)
+        results.append(place_tested(influence, tested, failures))
     return results
 
 
@@ -80,24 +63,9 @@ def jackknife(x: Floats, y: Floats) -> Floats:
     return error
 
 
-def exceedance(estimates: Mapping[str, Floats], repeats: int) -> Exceedance:
-    """Describe Pr[d >= limit] over rows: on average, for the worst row, and a bound on the latter for all rows at once.
-
-    The bound is the upper end of exact binomial intervals with a joint confidence of 95% (Bonferroni).
-    """
-    over = {}
-    for name in THRESHOLDS:
-        shares = estimates[f"over_{name}"]
-        shares = shares[~np.isnan(shares)]
-        hits = round(float(shares.max()) * repeats)
-        most = upper_limit(hits, repeats, 0.05 / len(shares))
-        over[name] = ExceedanceShares(float(shares.mean()), hits / repeats, most)
-    return Exceedance(repeats, float(np.nanmax(estimates["noise"])), over)
-
-
 def applies(procedure: object) -> str | None:
     """Only procedures that ask for repeats."""
-    return None if isinstance(procedure, Procedure) and procedure.repeats > 1 else "nothing is repeated"
+    return None if isinstance(procedure, ReleaseProcedure) and procedure.repeats > 1 else "nothing is repeated"
 
 
 def check_distance(name: str, where: str) -> None:

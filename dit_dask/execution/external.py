@@ -12,7 +12,7 @@ import numpy as np
 
 from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
-from dit_dask.engines import Procedure
+from dit_dask.engines import ReleaseProcedure
 from dit_dask.engines.priority import estimated_influence
 from dit_dask.errors import InputError
 from dit_dask.execution.progress import Progress, Silent
@@ -36,7 +36,7 @@ def prepare_sanitizers(tests: Sequence[Test], config: Config, output: Folder) ->
     digests: dict[str, str] = {}
     prepared_tests = []
     for test in tests:
-        sanitizer = test.oracle
+        sanitizer = test.external
         if sanitizer is None:
             prepared_tests.append(test)
             continue
@@ -45,7 +45,7 @@ def prepare_sanitizers(tests: Sequence[Test], config: Config, output: Folder) ->
             digests |= {f"{checked.where}: {name}": digest for name, digest in code.items()}
             prepared[id(sanitizer)] = checked.with_cache(_choose_cache(test, config, output))
         digests |= _digest_releases(prepared[id(sanitizer)], test)
-        prepared_tests.append(test.asking(prepared[id(sanitizer)]))
+        prepared_tests.append(test.with_external(prepared[id(sanitizer)]))
     return prepared_tests, digests
 
 
@@ -62,7 +62,7 @@ def _check_callable(sanitizer: ExternalSanitizer, *, is_local: bool) -> tuple[Ex
 def _choose_cache(test: Test, config: Config, output: Folder) -> Folder | None:
     """Releases are kept where the config says, else beside the runs, but in no bucket that was not named for it."""
     cache = test.config.sanitizer.settings["cache"]
-    if cache == NO_CACHE or (test.oracle is not None and not test.oracle.is_callable):
+    if cache == NO_CACHE or (test.external is not None and not test.external.is_callable):
         return None
     if cache is not None:
         options = config.output.storage_options if "://" in cache else {}
@@ -95,8 +95,8 @@ def rows_to_test(test: Test, sanitizer: ExternalSanitizer, *, order_matters: boo
 def clear_caches(tests: Sequence[Test]) -> None:
     """Forget the releases of the external sanitizers."""
     for test in tests:
-        if test.oracle is not None and test.oracle.cache is not None:
-            test.oracle.cache.clear()
+        if test.external is not None and test.external.cache is not None:
+            test.external.cache.clear()
 
 
 def assume_probe_results(tests: Sequence[Test]) -> tuple[list[Test], dict[str, ProbeResult]]:
@@ -104,7 +104,7 @@ def assume_probe_results(tests: Sequence[Test]) -> tuple[list[Test], dict[str, P
 
     def assume(test: Test) -> tuple[ProbeResult, Floats]:
         limit = float(test.config.sanitizer.settings.get("timeout", 0.0))
-        order_matters = test.oracle is not None and bool(test.oracle.order_matters)
+        order_matters = test.external is not None and bool(test.external.order_matters)
         return ProbeResult(True, order_matters, limit, 0, 0, 0, 0), np.zeros(test.rows.used)
 
     return probe_sanitizers(tests, {}, assume, Silent(), by_risk=False)
@@ -125,7 +125,7 @@ def probe_sanitizers(
     probes: dict[tuple[int, int], tuple[ProbeResult, Floats | None]] = {}
     probed_tests, results = [], {}
     for test in tests:
-        sanitizer = test.oracle
+        sanitizer = test.external
         if sanitizer is None:
             probed_tests.append(test)
             continue
@@ -167,7 +167,7 @@ def probe_on_cluster(runner: TaskRunner, test: Test) -> tuple[ProbeResult, Float
 
 def probe_on_worker(test: Test) -> tuple[ProbeResult, Floats]:
     """On a worker: call an external sanitizer for the whole table; also return the estimated influence of each record."""
-    sanitizer, procedure, table = test.oracle, test.procedure, test.rows.table
-    if sanitizer is None or not isinstance(procedure, Procedure):
+    sanitizer, procedure, table = test.external, test.procedure, test.rows.table
+    if sanitizer is None or not isinstance(procedure, ReleaseProcedure):
         raise TypeError("only external sanitizers are probed")
-    return probe(sanitizer, table, procedure.rng), estimated_influence(table, procedure.full(table), procedure)
+    return probe(sanitizer, table, procedure.rng), estimated_influence(table, procedure.publish(table), procedure)

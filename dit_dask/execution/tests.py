@@ -16,13 +16,12 @@ from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import Distribution, Statistics, describe, merge, points
 from dit_dask.audit.summary import Outcome
 from dit_dask.audit.test import Test
-from dit_dask.engines import ENGINES, Influence, NoisyCounts, exact
+from dit_dask.engines import ENGINES, Influence, exact
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
-from dit_dask.engines.noisy_counts.procedure import shown_loss
 from dit_dask.errors import RunError
 from dit_dask.execution.progress import Counting, Progress
-from dit_dask.execution.runner import RETRIES, TaskRunner, TaskSession
-from dit_dask.sanitizers.claims import Recheck, recheck
+from dit_dask.execution.runner import TaskRunner, TaskSession
+from dit_dask.sanitizers.claims import Recheck
 from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
@@ -127,7 +126,6 @@ class TestTasks:
 
     def _submit_influence(self, group: tuple[int, ...]) -> None:
         first, *others = (self._states[test] for test in group)
-        retries = RETRIES if first.test.oracle is None else 0  # an external sanitizer has retries of its own
         for number, records in enumerate(first.chunks(others)):
             future = self._session.submit(
                 influence_of,
@@ -136,7 +134,7 @@ class TestTasks:
                 records,
                 key=f"influence-{first.test.id}-{number:05d}",
                 description=f"{first.test.id}: influence of {len(records)} records",
-                retries=retries,
+                retries=first.test.policy.task_retries,
             )
             self._tasks[future] = InfluenceTask(group, records)
 
@@ -193,10 +191,7 @@ def group_shared_releases(states: Sequence[TestState]) -> list[tuple[int, ...]]:
     """Group the tests whose adversaries can learn from the same releases of an external sanitizer; others are alone."""
     groups: dict[Any, list[int]] = {}
     for position, state in enumerate(states):
-        test = state.test
-        alone = test.oracle is None
-        key: Any = position if alone else (id(test.oracle), test.engine, test.parameters.get("repeats"), test.audited.tobytes())
-        groups.setdefault(key, []).append(position)
+        groups.setdefault(state.test.sharing_key(), []).append(position)
     return [tuple(group) for group in groups.values()]
 
 
@@ -205,7 +200,7 @@ def influence_of(shared: SharedTests, group: tuple[int, ...], records: Ints) -> 
     tests = [shared.tests[test] for test in group]
     first, engine = tests[0], ENGINES[tests[0].engine]
     table = first.rows.table
-    if group[0] not in shared.warmed_up and first.oracle is None:
+    if group[0] not in shared.warmed_up and first.policy.warm_up:
         with suppress(Exception):  # an adversary may rightly refuse so few records; what counts is what has been loaded
             engine.influence(table.first(WARM_UP_RECORDS), np.arange(1), first.procedure)
         shared.warmed_up.add(group[0])
@@ -219,12 +214,8 @@ def influence_of(shared: SharedTests, group: tuple[int, ...], records: Ints) -> 
 
 def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | None]:
     """On a worker: compare what is published, or the noise, with what it claims."""
-    procedure, table = shared.tests[test].procedure, shared.tests[test].rows.table
-    if isinstance(procedure, NoisyCounts):
-        loss = shown_loss(table, procedure)
-        holds = None if loss is None else not loss.contradicts(procedure.protection.epsilon or 0.0)
-        return Recheck(None, None, holds, 0, 0), loss
-    return recheck(procedure.full(table), procedure.sanitizer.claim), None
+    chosen = shared.tests[test]
+    return chosen.procedure.recheck(chosen.rows.table)
 
 
 def write_parts(folder: Folder, contents: Sequence[tuple[Any, ...]]) -> list[PartFile]:

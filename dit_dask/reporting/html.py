@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from dit_dask.audit.gates import Verdict
+from dit_dask.audit.manifest import Manifest
 from dit_dask.audit.summary import Curve, TestSummary, read_curves
 from dit_dask.measures.base import Entries
 from dit_dask.reporting import charts
@@ -17,17 +17,17 @@ MOST_CURVES = 16
 
 def write(
     folder: Folder,
-    document: Mapping[str, Any],
+    manifest: Manifest,
     summaries: Sequence[TestSummary],
     measures: Entries,
     verdicts: Sequence[Verdict],
 ) -> None:
     """(Re)write the report of a run whose distributions are there."""
-    folder.write("report.html", render(document, summaries, measures, verdicts, read_curves(folder)).encode())
+    folder.write("report.html", render(manifest, summaries, measures, verdicts, read_curves(folder)).encode())
 
 
 def render(
-    document: Mapping[str, Any],
+    manifest: Manifest,
     summaries: Sequence[TestSummary],
     measures: Entries,
     verdicts: Sequence[Verdict],
@@ -46,7 +46,7 @@ def render(
     environment.filters |= {"figure": number, "share": share, "claim": claim, "draw": charts.draw}
     shown = dict(list(curves.items())[:MOST_CURVES])
     return environment.get_template("report.html.j2").render(
-        manifest=document,
+        manifest=manifest,
         summaries=summaries,
         columns=columns_in("report"),
         verdicts=verdicts,

@@ -15,8 +15,8 @@ import pytest
 
 from dit_dask import cluster, discrimination_by_value, discrimination_rate, run
 from dit_dask.audit import measure_plan as measurements
+from dit_dask.audit.grammar import read_config
 from dit_dask.audit.measure_plan import Measurement
-from dit_dask.config import document as config
 from dit_dask.errors import RunError
 from dit_dask.execution import measures as measuring
 from dit_dask.execution.runner import TaskRunner
@@ -56,7 +56,7 @@ def prepared(config_file: Path) -> run.PreparedRun:
         config_file.parent / "people.csv", index=False
     )
     return run.prepare(
-        config.read(str(config_file), [f"measures={json.dumps([MEASURE])}", "output=" + str(config_file.parent)])
+        read_config(str(config_file), [f"measures={json.dumps([MEASURE])}", "output=" + str(config_file.parent)])
     )
 
 
@@ -69,12 +69,12 @@ def test_a_measure_sees_the_used_rows_and_columns_outside_the_schema(prepared: r
 
 
 def test_only_a_config_with_measures_has_another_digest(config_file: Path, prepared: run.PreparedRun) -> None:
-    plain = run.prepare(config.read(str(config_file)))
+    plain = run.prepare(read_config(str(config_file)))
     assert plain.measure_plan is None
     assert plain.folder.url.rsplit("-", 1)[0].endswith("people")
     assert plain.folder.url != prepared.folder.url
     (config_file.parent / "people.csv").write_text((config_file.parent / "people.csv").read_text().replace(",44", ",45"))
-    assert run.prepare(config.read(str(config_file))).folder == plain.folder  # shoes are no part of this audit
+    assert run.prepare(read_config(str(config_file))).folder == plain.folder  # shoes are no part of this audit
     changed = run.prepare(replace(prepared.config))
     assert changed.folder.url != prepared.folder.url
 

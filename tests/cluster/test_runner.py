@@ -16,8 +16,8 @@ import pytest
 from distributed import Client
 
 from dit_dask import cluster, run
+from dit_dask.audit.grammar import read_config
 from dit_dask.audit.measure_plan import Measurement, MeasurePlan
-from dit_dask.config import document as config
 from dit_dask.execution.external import probe_on_cluster, probe_on_worker
 from dit_dask.execution.measures import execute_measures
 from dit_dask.execution.progress import Silent
@@ -67,7 +67,7 @@ def prepared(config_file: Path) -> run.PreparedRun:
     """A run without tests and measures."""
     measures = json.dumps([{"name": "discrimination", "target": "illness", "keys": ["job"]}])
     output = config_file.parent / "out"
-    return run.prepare(config.read(str(config_file), ["tests=[]", f"measures={measures}", f"output={output}"]))
+    return run.prepare(read_config(str(config_file), ["tests=[]", f"measures={measures}", f"output={output}"]))
 
 
 def with_measure(prepared: run.PreparedRun, number: int, log: Path, times: int) -> run.PreparedRun:
@@ -82,7 +82,7 @@ def with_sanitizer(config_file: Path, number: int, log: Path, times: int) -> run
     parameters = {"number": number, "log": str(log), "times": times}
     sanitizer = {"name": "python", "target": "tests.cluster.stopping:sanitize", "params": parameters, "cache": "none"}
     tests = json.dumps([{"sanitizer": sanitizer, "records": [0, 7]}])
-    return run.prepare(config.read(str(config_file), [f"tests={tests}", f"output={log}-runs"]))
+    return run.prepare(read_config(str(config_file), [f"tests={tests}", f"output={log}-runs"]))
 
 
 @pytest.mark.parametrize(("kills", "allowed_failures"), [(3, 3), (2, 1)], ids=["data lost", "given up by Dask"])

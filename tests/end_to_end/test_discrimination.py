@@ -12,7 +12,7 @@ from sklearn.metrics import homogeneity_score
 
 import dit_dask as dit
 from dit_dask import run
-from dit_dask.config import document as config
+from dit_dask.audit.grammar import check_config
 from dit_dask.inputs import datasets
 from tests.cluster.runs import dit as command
 from tests.conftest import ROOT
@@ -118,13 +118,13 @@ def test_grey_box_reads_another_table_and_its_content_is_part_of_the_run(people:
     folders = set()
     for rows in (1, 5):
         pd.DataFrame({"sex": ["Female"] * rows + ["Male", "Other"]}).to_csv(known, index=False)
-        folders.add(run.prepare(config.check(document, "."), people).folder.url)
+        folders.add(run.prepare(check_config(document, "."), people).folder.url)
     assert len(folders) == 2
     found = entries(dit.audit(people, schema=SCHEMA, tests=TESTS[:1], measures=[measure]))
     assert found["original"]["value"] == 1.0
     known.write_text("age\n3\n")
     with pytest.raises(dit.InputError, match=r"measures\[0\].external: known.csv: no column 'sex' among 1"):
-        run.prepare(config.check(document, "."), people)
+        run.prepare(check_config(document, "."), people)
 
 
 def test_the_report_and_the_terminal_show_original_and_releases_side_by_side(tmp_path: Path) -> None:

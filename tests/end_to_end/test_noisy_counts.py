@@ -11,8 +11,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 import dit_dask as dit
-from dit_dask.audit.build import build_tests, check_tests
-from dit_dask.config import document as config
+from dit_dask.audit.build import build_tests
+from dit_dask.audit.grammar import check_config
 from dit_dask.engines.noisy_counts import binned, count, exact
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
@@ -106,7 +106,7 @@ def test_internet_usage_has_the_papers_distinct_records(data_folder: Path) -> No
         "schema": {"quasi_identifiers": quasi, "sensitive": "household_income"},
         "tests": [{"sanitizer": {"name": "laplace", "epsilon": 1, "bins": {"age": [0, 20, 40, 60, 80]}}}],
     }
-    settings = config.check(document, str(data_folder))
+    settings = check_config(document, str(data_folder))
     (point,) = build_tests(settings, load(settings), lambda path, where: f"{path} {where}")
     assert point.rows.table.distinct == 2_926
 
@@ -154,7 +154,7 @@ def test_ids_tell_mechanisms_and_methods_apart() -> None:
     assert found[1].startswith("laplace-epsiloninf-bins-")
     assert found[2].endswith(".simulate.samples400")
     assert found[3:] == ["gaussian-sigma2.5", "geometric-epsilon0.5"]
-    assert len(check_tests(checked(SCHEMA, tests))) == len(found)
+    assert len(checked(SCHEMA, tests).tests) == len(found)
 
 
 def test_other_mechanisms_run_too(people) -> None:

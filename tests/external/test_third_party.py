@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import dit_dask as dit
+from dit_dask.audit.grammar import read_config
 from dit_dask.config import document as config
 from tests.conftest import ROOT
 from tests.third_party import environment
@@ -18,7 +19,7 @@ ROWS, FEW = 110, [0, 5, 17]
 
 
 def shipped(name: str) -> config.Config:
-    return config.read(str(ROOT / "configs" / name))
+    return read_config(str(ROOT / "configs" / name))
 
 
 def audited(name: str, data_folder: Path, sanitizer: Mapping[str, Any]) -> Mapping[str, Any]:

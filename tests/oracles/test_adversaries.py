@@ -12,7 +12,7 @@ from sklearn.naive_bayes import BernoulliNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from dit_dask.audit.build import Test as Point
+from dit_dask.audit.test import Test as Point
 from dit_dask.engines.brute_force import influence
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets

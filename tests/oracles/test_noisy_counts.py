@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dit_dask import seeds
-from dit_dask.config import document as config
+from dit_dask.audit.grammar import check_config
 from dit_dask.engines import noisy_counts
 from dit_dask.engines.noisy_counts import (
     Patterns,
@@ -42,7 +42,7 @@ def internet(folder: Path) -> Rows:
         "schema": {"quasi_identifiers": quasi, "sensitive": "household_income"},
         "tests": [{"sanitizer": "raw"}],
     }
-    return load(config.check(document, str(folder)))
+    return load(check_config(document, str(folder)))
 
 
 def adult(folder: Path) -> Rows:
@@ -54,7 +54,7 @@ def adult(folder: Path) -> Rows:
         "schema": {"quasi_identifiers": numeric | categorical, "sensitive": "occupation"},
         "tests": [{"sanitizer": "raw"}],
     }
-    return load(config.check(document, str(folder)))
+    return load(check_config(document, str(folder)))
 
 
 def test_internet_usage_by_decades_has_the_papers_distinct_records(data_folder: Path) -> None:

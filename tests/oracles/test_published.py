@@ -9,6 +9,7 @@ import pytest
 
 import dit_dask as dit
 from dit_dask.audit.build import build_tests
+from dit_dask.audit.grammar import check_config
 from dit_dask.config import document as config
 from dit_dask.engines.brute_force import influence
 from dit_dask.inputs.load import load
@@ -34,7 +35,7 @@ def internet(folder: Path, columns: list[str], tests: list[dict]) -> config.Conf
         "schema": {"quasi_identifiers": quasi, "sensitive": "household_income"},
         "tests": tests,
     }
-    return config.check(document, str(folder))
+    return check_config(document, str(folder))
 
 
 def no_files(path: str, where: str) -> str:
@@ -76,7 +77,7 @@ def test_basic_anonymity_publishes_classes_smaller_than_k_on_adult(data_folder: 
         "schema": {"quasi_identifiers": quasi, "sensitive": "occupation"},
         "tests": [{"sanitizer": {"name": "mondrian", "k": 5, "variant": ["basic", "strict"]}}],
     }
-    settings = config.check(document, str(data_folder))
+    settings = check_config(document, str(data_folder))
     rows = load(settings)
     found = []
     for point in build_tests(settings, rows, no_files):

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dit_dask.audit.grammar import read_config
 from dit_dask.config import document as config
 from dit_dask.errors import InputError
 from dit_dask.run import names
@@ -65,7 +66,7 @@ def understood(text: bytes, *overrides: str) -> config.Config | None:
         path = Path(folder) / "audit.yaml"
         path.write_bytes(text)
         try:
-            checked = config.read(str(path), overrides)
+            checked = read_config(str(path), overrides)
             names(checked)
         except InputError as error:
             one_line(error)

@@ -77,7 +77,7 @@ def test_plain_tcp_beyond_this_machine_is_warned_about(place: str, warned: bool)
 )
 def test_memory_quantities_are_bytes(text: str, size: int) -> None:
     assert cluster_spec.BYTES.check(text, "x") == text
-    assert cluster_spec.amount(text) == size
+    assert cluster_spec.memory_bytes(text) == size
 
 
 @pytest.mark.parametrize("text", ["0", "2GB", "-1Gi", "1.5Gi", "Gi", 2])
@@ -139,12 +139,12 @@ def test_wrong_cluster_keys_are_named(given: dict[str, Any], said: str) -> None:
 
 def test_certificate_files_are_relative_to_the_config() -> None:
     given = {"tls": {"ca": "c/ca.crt", "cert": "/abs/me.crt", "key": "me.key"}}
-    found = checked(WORKED_SCHEMA, folder="/somewhere", cluster=given).cluster["tls"]
-    assert found == {"ca": "/somewhere/c/ca.crt", "cert": "/abs/me.crt", "key": "/somewhere/me.key"}
+    found = checked(WORKED_SCHEMA, folder="/somewhere", cluster=given).cluster.tls
+    assert found == cluster_spec.TlsFiles("/somewhere/c/ca.crt", "/abs/me.crt", "/somewhere/me.key")
 
 
-def kubernetes(**settings: Any) -> dict[str, Any]:
-    return dict(checked(WORKED_SCHEMA, cluster={"kind": "kubernetes", "workers": 3, "kubernetes": settings}).cluster)
+def kubernetes(**settings: Any) -> cluster_spec.ClusterConfig:
+    return checked(WORKED_SCHEMA, cluster={"kind": "kubernetes", "workers": 3, "kubernetes": settings}).cluster
 
 
 @pytest.mark.parametrize(

@@ -209,18 +209,18 @@ def test_a_plan_that_cannot_be_used_is_replaced(folder: Folder, content: bytes) 
     assert manifest.agreed_plan(folder, lambda: {"test": 3}) == {"test": 2}
 
 
-def entry(run: str) -> dict[str, object]:
-    return {"date": "2026-11-16", "name": "nightly", "audit": "a", "run": run, "tests": {}}
+def entry(run: str) -> index.IndexEntry:
+    return index.IndexEntry("2026-11-16", "nightly", "a", run, "digest", 10, {})
 
 
 def test_the_index_enters_a_run_once_and_again_when_its_data_came_back(folder: Folder) -> None:
     for run in ("one", "one", "two", "two", "one", "one"):
         index.append(folder, entry(run))
-    assert [found["run"] for found in index.read(folder)] == ["one", "two", "one"]
+    assert [found.run for found in index.read(folder)] == ["one", "two", "one"]
 
 
 def test_the_index_of_a_bucket_keeps_what_a_rival_entered_meanwhile(pauses: list[float], monkeypatch: Any) -> None:
-    rival = json.dumps({"schema_version": index.SCHEMA_VERSION, "runs": [entry("rival")]}).encode()
+    rival = json.dumps({"schema_version": index.SCHEMA_VERSION, "runs": [entry("rival").document()]}).encode()
     bucket = Bucket(rivals=[rival])
     folder = Folder(Location("memory://unused", {}))
     monkeypatch.setattr(Folder, "update", lambda _, name, change: bucket.update(name, change))

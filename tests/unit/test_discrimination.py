@@ -12,8 +12,9 @@ import pytest
 
 import dit_dask as dit
 from dit_dask import risk
-from dit_dask.config import document as config
-from dit_dask.config.document import check
+from dit_dask.audit.grammar import check_config as check
+from dit_dask.audit.grammar import read_config
+from dit_dask.config.document import read_data_config
 from dit_dask.errors import InputError
 from dit_dask.execution.histograms import number_rows
 from dit_dask.measures.discrimination.contingency import ContingencyTable
@@ -222,12 +223,12 @@ def test_risk_over_a_column_is_its_rate() -> None:
 def test_risk_needs_no_schema(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x,y\n1,2\n3,4\n")
     (tmp_path / "c.yaml").write_text("version: 1\ndata: {source: t.csv}\n")
-    read = config.read(str(tmp_path / "c.yaml"), needs_schema=False)
+    read = read_data_config(str(tmp_path / "c.yaml"))
     assert risk.assess(read, risk.Scope()).rows == 2
     with pytest.raises(InputError, match="no column 'z' among 2"):
         risk.assess(read, risk.Scope(target="z"))
     with pytest.raises(InputError, match="schema is missing"):
-        config.read(str(tmp_path / "c.yaml"))
+        read_config(str(tmp_path / "c.yaml"))
 
 
 def test_hashes_that_clash_are_told_apart_by_the_others() -> None:

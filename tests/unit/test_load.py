@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dit_dask.config.document import check
+from dit_dask.audit.grammar import check_config as check
 from dit_dask.errors import InputError
 from dit_dask.inputs.load import load
 from tests.audits import loaded

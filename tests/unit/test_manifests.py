@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def test_the_schemas_refuse_what_they_do_not_know() -> None:
 def test_a_dask_cluster_from_outside_is_valid_too(rich: Path) -> None:
     settings = deploy.prepare(str(rich), DeployOptions(secret="bucket")).settings
     for changed in ({}, {"adaptive": None, "tls_secret": None, "env_from": []}):
-        shape = pods.ClusterTemplate("dit-1", "audits", "dit-1", 3, {**settings, **changed})
+        shape = pods.ClusterTemplate("dit-1", "audits", "dit-1", 3, replace(settings, **changed))
         kubernetes_schemas.check(pods.dask_cluster(shape, ["S3_KEY"], 600))
         kubernetes_schemas.check(pods.network_policy("dit-1", "audits", "dit-1", settings))
 
@@ -340,5 +341,5 @@ def test_hierarchies_too_large_for_kubernetes_are_refused(rich: Path) -> None:
 def test_memory_of_the_config_is_what_workers_are_told(rich: Path) -> None:
     worker = launched(documents(rich))["job"]["spec"]["cluster"]["spec"]["worker"]
     arguments = worker["spec"]["containers"][0]["args"]
-    assert arguments[arguments.index("--memory-limit") + 1] == str(cluster_spec.amount("4Gi"))
+    assert arguments[arguments.index("--memory-limit") + 1] == str(cluster_spec.memory_bytes("4Gi"))
     assert worker["replicas"] == 2

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dit_dask.engines.noisy_counts import protection
 from dit_dask.errors import InputError
 from dit_dask.kernels.mechanisms import Gaussian, Geometric, Laplace, gaussian_sigma
+from dit_dask.sanitizers.noise import protection
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_memory_does_not_grow_with_the_number_of_values(monkeypatch: pytest.Monk
     assert len(reader._cache) <= 256
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "foreign-releases.md"
+PAGE = Path(__file__).parents[2] / "docs" / "published-values.md"
 
 
 def test_every_example_of_the_docs_is_read_as_the_docs_say() -> None:

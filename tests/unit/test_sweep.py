@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dit_dask.audit.build import run_digest
+from dit_dask.audit.identity import run_digest
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
 from tests.audits import checked, loaded, points
@@ -87,7 +87,7 @@ def test_a_sample_of_records_is_seeded_and_ascending() -> None:
 def test_the_digest_of_a_run_ignores_where_it_runs_and_covers_what_it_computes() -> None:
     def digest(**more: object) -> str:
         config = checked(SCHEMA, **({"tests": [{"sanitizer": "raw"}]} | more))
-        return run_digest(config, ROWS, points(ROWS, SCHEMA, config.tests), {})
+        return run_digest(config, ROWS, [test.identity() for test in config.tests], {})
 
     base = digest()
     assert base == digest(output="elsewhere/", cluster={"workers": 3}, gates=["delta < 1"])

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dit_dask.engines.brute_force import Influence
+from dit_dask.engines.influence import EffectiveEpsilon, Estimates, EstimateSummary, Influence, Simulation
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss, privacy_loss, released_beliefs
 from dit_dask.engines.noisy_counts.patterns import count
-from dit_dask.engines.noisy_counts.simulation import Sampling, simulate
+from dit_dask.engines.noisy_counts.simulation import Sampling, Simulated, delta_interval, simulate
 from dit_dask.kernels import laplace
+from dit_dask.sanitizers.claims import Recheck
 from dit_dask.sanitizers.noise import Protection
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
+    from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Ints
+    from dit_dask.values.release import Release
 
 WORST = 5  # records on which the noise itself is checked
 ESTIMATES = ("unbiased", "stderr")  # columns that a simulation adds to a part
@@ -33,6 +36,32 @@ class NoisyCounts:
     method: str
     sampling: Sampling
     scale: float
+    external: ClassVar[None] = None
+    publishes_release: ClassVar[bool] = False
+
+    def publish(self, _table: Table) -> Release:
+        """Counts are no table."""
+        raise TypeError("noisy counts publish no table")
+
+    def with_external(self, _sanitizer: ExternalSanitizer) -> NoisyCounts:
+        """Counts call nothing."""
+        raise TypeError("noisy counts have no external sanitizer")
+
+    def recheck(self, table: Table) -> tuple[Recheck, PrivacyLoss | None]:
+        """Compare the noise with its epsilon, where samples can refute it."""
+        loss = shown_loss(table, self)
+        holds = None if loss is None else not loss.contradicts(self.protection.epsilon or 0.0)
+        return Recheck(None, None, holds, 0, 0), loss
+
+    def summarise_estimates(self, table: Table, estimates: Estimates, loss: PrivacyLoss | None) -> EstimateSummary:
+        """An interval for delta, and the epsilon that the noise loses at least."""
+        if not estimates.by_record:
+            return EstimateSummary()
+        unbiased, stderr = estimates.by_record["unbiased"], estimates.by_record["stderr"]
+        comparisons = distinct_patterns(table, estimates.records)
+        interval = delta_interval(Simulated(unbiased, unbiased, stderr), self.sampling.samples, comparisons)
+        epsilon = None if loss is None else EffectiveEpsilon(loss.epsilon, loss.confidence)
+        return EstimateSummary(Simulation(float(unbiased.max()), interval, epsilon))
 
 
 def applies(method: str, procedure: Any) -> str | None:

@@ -1,0 +1,156 @@
+"""The values that engines share: what a test runs, and what the removal of records changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from dit_dask.errors import InputError
+
+if TYPE_CHECKING:
+    from dit_dask.distances import Distance
+    from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
+    from dit_dask.sanitizers.claims import Recheck
+    from dit_dask.sanitizers.external import ExternalSanitizer
+    from dit_dask.values.arrays import Bools, Codes, Floats, Ints
+    from dit_dask.values.release import Release
+    from dit_dask.values.table import Table
+
+
+class Procedure(Protocol):
+    """Everything that a test runs but the table: what is published, and how beliefs about it are formed and compared."""
+
+    @property
+    def external(self) -> ExternalSanitizer | None:
+        """The external sanitizer that it calls, if any."""
+        ...
+
+    @property
+    def publishes_release(self) -> bool:
+        """Whether it publishes a table that differs from the original."""
+        ...
+
+    def publish(self, table: Table) -> Release:
+        """The release of the whole table."""
+        ...
+
+    def recheck(self, table: Table) -> tuple[Recheck, PrivacyLoss | None]:
+        """Compare what is published, or the noise, with what it claims."""
+        ...
+
+    def with_external(self, sanitizer: ExternalSanitizer) -> Procedure:
+        """The same procedure with another state of its external sanitizer."""
+        ...
+
+    def summarise_estimates(self, table: Table, estimates: Estimates, loss: PrivacyLoss | None) -> EstimateSummary:
+        """What estimates add to the summary of a test."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """The estimates of a test, by name: of each distinct record under audit, and of each audited row."""
+
+    records: Ints
+    by_record: Mapping[str, Floats]
+    by_row: Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class EffectiveEpsilon:
+    """The privacy loss that samples of the noise show, at least, with some confidence."""
+
+    at_least: float | None
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What a simulation adds to its statistics."""
+
+    largest_unbiased: float | None
+    delta_interval: tuple[float, float]
+    effective_epsilon: EffectiveEpsilon | None
+
+
+@dataclass(frozen=True)
+class ExceedanceShares:
+    """Pr[d >= limit] over single draws: on average over rows, for the worst row, and a bound on the latter."""
+
+    mean: float
+    worst: float
+    worst_at_most: float
+
+
+@dataclass(frozen=True)
+class Exceedance:
+    """What repeats show: how many there were, the largest d where nothing was removed, and the shares for each limit."""
+
+    count: int
+    noise: float
+    over: Mapping[str, ExceedanceShares]
+
+
+@dataclass(frozen=True)
+class EstimateSummary:
+    """What estimates add to a summary: of a simulation, or of repeated releases."""
+
+    simulation: Simulation | None = None
+    repeats: Exceedance | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """What the removal of records changes: one entry per record, and the warnings that the adversary raised.
+
+    A record that could not be tested has no number for a distance, no predictions (-1), and an entry among the failures.
+    """
+
+    distance: Floats
+    predicted: Codes
+    predicted_without: Codes
+    notes: tuple[str, ...] = ()
+    estimates: Mapping[str, Floats] = field(default_factory=dict)
+    failures: Mapping[int, str] = field(default_factory=dict)
+
+    def only(self, chosen: Bools) -> Influence:
+        """The entries of some records."""
+        estimates = {name: values[chosen] for name, values in self.estimates.items()}
+        sides = self.predicted[chosen], self.predicted_without[chosen]
+        return Influence(self.distance[chosen], *sides, self.notes, estimates)
+
+
+def compare(with_record: Floats, without: Floats, distance: Distance, notes: tuple[str, ...] = ()) -> Influence:
+    """Reduce two (m, n) belief matrices to distances and predictions; ties predict the first value."""
+    if not (np.isfinite(with_record).all() and np.isfinite(without).all()):
+        raise InputError("the adversary returned beliefs that are not numbers")
+    predicted = with_record.argmax(axis=1).astype(np.int32)
+    return Influence(distance(with_record, without), predicted, without.argmax(axis=1).astype(np.int32), notes)
+
+
+def tested_records(records: Ints, failures: Mapping[int, str]) -> Bools:
+    """Return (m,): whether each record could be tested."""
+    return np.array([int(record) not in failures for record in records], bool)
+
+
+def place_tested(influence: Influence, tested: Bools, failures: Mapping[int, str]) -> Influence:
+    """Put the values of the tested records into their places among all."""
+    if tested.all():
+        return influence
+
+    def place(values: Any, absent: float) -> Any:
+        everyone = np.full(len(tested), absent, values.dtype)
+        everyone[tested] = values
+        return everyone
+
+    return Influence(
+        place(influence.distance, np.nan),
+        place(influence.predicted, -1),
+        place(influence.predicted_without, -1),
+        influence.notes,
+        {name: place(values, np.nan) for name, values in influence.estimates.items()},
+        failures,
+    )

@@ -1,0 +1,72 @@
+"""The procedure of every sanitizer that publishes a table: sanitise, encode, learn, compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dit_dask import seeds
+from dit_dask.adversaries import Adversary
+from dit_dask.distances import Distance
+from dit_dask.encoders import Encoder
+from dit_dask.engines.exceedance import exceedance
+from dit_dask.engines.influence import Estimates, EstimateSummary
+from dit_dask.sanitizers import Sanitizer
+from dit_dask.sanitizers.claims import Recheck, recheck
+from dit_dask.sanitizers.external import ExternalSanitizer
+from dit_dask.sanitizers.raw import Raw
+from dit_dask.values.release import Release
+from dit_dask.values.table import Table
+
+if TYPE_CHECKING:
+    from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseProcedure:
+    """The four parts of a differential inference test, the stream of its randomness, and how often it is repeated.
+
+    The stream is named after the sanitizer, so that several adversaries see the same releases.
+    """
+
+    sanitizer: Sanitizer
+    encoder: Encoder
+    adversary: Adversary
+    distance: Distance
+    seed: int
+    stream: str
+    repeats: int = 1
+
+    @property
+    def external(self) -> ExternalSanitizer | None:
+        """The sanitizer, where it is external."""
+        return self.sanitizer if isinstance(self.sanitizer, ExternalSanitizer) else None
+
+    def with_external(self, sanitizer: ExternalSanitizer) -> ReleaseProcedure:
+        """The same procedure with another state of its external sanitizer."""
+        return replace(self, sanitizer=sanitizer)
+
+    def rng(self, *purpose: object) -> np.random.Generator:
+        """The randomness of one release."""
+        return seeds.stream(self.seed, self.stream, *purpose)
+
+    def publish(self, table: Table) -> Release:
+        """Sanitise the whole table."""
+        return self.sanitizer.release(table, self.rng("full"))
+
+    @property
+    def publishes_release(self) -> bool:
+        """Every sanitizer but the one that does nothing."""
+        return not isinstance(self.sanitizer, Raw)
+
+    def recheck(self, table: Table) -> tuple[Recheck, None]:
+        """Count the classes of the release anew and test the claim on each."""
+        return recheck(self.publish(table), self.sanitizer.claim), None
+
+    def summarise_estimates(self, _table: Table, estimates: Estimates, _loss: PrivacyLoss | None) -> EstimateSummary:
+        """How often repeats exceed a limit."""
+        if not estimates.by_row:
+            return EstimateSummary()
+        return EstimateSummary(repeats=exceedance(estimates.by_row, self.repeats))
