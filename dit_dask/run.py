@@ -18,7 +18,7 @@ from dit_dask.audit.build import Test, build_tests, check_tests, columns_seen, g
 from dit_dask.audit.gates import Gate, Verdict
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, check_measures, columns_of
 from dit_dask.audit.state import TestState
-from dit_dask.audit.summary import TestSummary, read_complete, read_measures, summarise, write_results
+from dit_dask.audit.summary import TestSummary, read_complete, read_measures, results_are_complete, summarise, write_results
 from dit_dask.config.document import Config
 from dit_dask.errors import DitError, RunError
 from dit_dask.execution import external as black_boxes
@@ -338,7 +338,7 @@ def _is_whole(prepared: PreparedRun, document: dict[str, Any], states: Sequence[
     """Tell whether a run is complete and nothing of it was lost or altered since."""
     folder = prepared.folder
     unchanged = all(document["parts"].get(state.test.id) == _parts(state) for state in states)
-    is_there = document["status"] == "complete" and unchanged and manifest.whole(folder)
+    is_there = document["status"] == "complete" and unchanged and results_are_complete(folder)
     return is_there and measuring.whole(prepared.measure_plan, folder)
 
 

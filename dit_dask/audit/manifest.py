@@ -123,13 +123,3 @@ def complete(folder: Folder) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     except ValueError as error:
         raise InputError(f"{folder.url}: summary.json cannot be read; run it again to mend it") from error
     return document, summary
-
-
-def whole(folder: Folder) -> bool:
-    """Tell whether everything that a complete run writes beside its parts is there."""
-    try:
-        complete(folder)
-        json.loads(folder.read("measures.json") or b"")
-    except (InputError, ValueError):
-        return False
-    return folder.read("distributions.parquet") is not None
