@@ -20,7 +20,15 @@ from dit_dask.audit.journal import Journal, open_journal
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
 from dit_dask.audit.state import TestState
-from dit_dask.audit.summary import Outcome, TestSummary, read_complete, read_measures, summarise, write_results
+from dit_dask.audit.summary import (
+    Outcome,
+    TestSummary,
+    read_complete,
+    read_measures,
+    results_are_complete,
+    summarise,
+    write_results,
+)
 from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
 from dit_dask.errors import DitError
@@ -259,7 +267,7 @@ def _execute(
 def _is_finished(prepared: PreparedRun, stored: Manifest, states: Sequence[TestState]) -> bool:
     """Tell whether a run is complete and nothing of it was lost or altered since."""
     unchanged = all(list(stored.parts.get(state.test.id, ())) == state.parts() for state in states)
-    is_there = stored.is_complete and unchanged and manifest.has_results(prepared.folder)
+    is_there = stored.is_complete and unchanged and results_are_complete(prepared.folder)
     return is_there and measures.is_complete(prepared.measure_plan, prepared.folder)
 
 

@@ -185,13 +185,3 @@ def read_finished(folder: Folder) -> tuple[Manifest, list[Any]]:
     except ValueError as error:
         raise InputError(f"{folder.url}: summary.json cannot be read; run it again to mend it") from error
     return manifest, summaries
-
-
-def has_results(folder: Folder) -> bool:
-    """Tell whether everything that a complete run writes beside its parts is there."""
-    try:
-        read_finished(folder)
-        json.loads(folder.read("measures.json") or b"")
-    except (InputError, ValueError):
-        return False
-    return folder.read("distributions.parquet") is not None

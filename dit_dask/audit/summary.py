@@ -64,7 +64,7 @@ class ExternalCalls:
     skipped_records: Sequence[int]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class TestSummary:
     """One object of summary.json."""
 
@@ -244,6 +244,16 @@ def read_measures(folder: Folder) -> list[MeasureEntry]:
         return [MeasureEntry.read(entry) for entry in json.loads(folder.read("measures.json") or b"")]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{folder.url}: measures.json cannot be read; run it again to mend it") from error
+
+
+def results_are_complete(folder: Folder) -> bool:
+    """Tell whether everything that a complete run writes beside its parts can be read."""
+    try:
+        read_complete(folder)
+        read_measures(folder)
+    except InputError:
+        return False
+    return folder.read("distributions.parquet") is not None
 
 
 def write_distributions(folder: Folder, points: Mapping[str, Mapping[str, Floats]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -105,7 +106,7 @@ class DividedMeasure(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class MeasureEntry:
     """One object of measures.json: a result with what was measured and, for a measure of releases, whose release it was."""
 
@@ -121,8 +122,9 @@ class MeasureEntry:
 
     def document(self) -> dict[str, Any]:
         """As in measures.json."""
+        value = self.value if self.value is None or math.isfinite(self.value) else str(self.value)
         shown: dict[str, Any] = {name: getattr(self, name) for name in ENTRY_FIELDS if name != "columns"}
-        return shown | {"by_value": list(self.by_value), **self.more, "columns": list(self.columns)}
+        return shown | {"value": value, "by_value": list(self.by_value), **self.more, "columns": list(self.columns)}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> MeasureEntry:
@@ -136,30 +138,29 @@ class MeasureEntry:
 ENTRY_FIELDS = tuple(one.name for one in fields(MeasureEntry) if one.name != "more")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class BarChart:
-    """Rates between 0 and 1: for each group one bar a series; what does not apply is None. Of several series the first is
-    what the others are compared with."""
+    """Rates between 0 and 1, for each group one bar a series; where there are several, the first is the one to compare with."""
 
     groups: Mapping[str, Sequence[float | None]]
     series: Sequence[str]
     title: str
 
 
-@dataclass(frozen=True, eq=False)
-class CurvePanels:
-    """Cumulative shares, one panel for each title: `at` are its points, `shares` has the values there of each series."""
-
-    panels: Mapping[str, CurvePanel]
-    title: str
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class CurvePanel:
-    """The curves of one panel."""
+    """Cumulative shares: the points, and for each series its values there."""
 
     at: Sequence[float]
     shares: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class CurvePanels:
+    """Panels side by side, by their titles."""
+
+    panels: Mapping[str, CurvePanel]
+    title: str
 
 
 Chart = BarChart | CurvePanels

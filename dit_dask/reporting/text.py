@@ -79,8 +79,13 @@ def claim(summary: TestSummary) -> str:
 def text_table(summaries: Sequence[TestSummary]) -> str:
     """Lay the summaries out."""
     shown = columns_in("terminal")
-    header = ["test", *(column.title for column in shown), "claim holds"]
-    return align([header, *([one.test, *(column.cell(one) for column in shown), claim(one)] for one in summaries)])
+    found, cost = ([column for column in shown if (column.label == "seconds") is last] for last in (False, True))
+    header = ["test", *(column.title for column in found), "claim holds", *(column.title for column in cost)]
+    rows = [
+        [one.test, *(column.cell(one) for column in found), claim(one), *(column.cell(one) for column in cost)]
+        for one in summaries
+    ]
+    return align([header, *rows])
 
 
 def verdict_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:

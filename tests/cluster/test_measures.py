@@ -89,7 +89,7 @@ def test_a_divided_measure_is_joined_and_its_columns_kept(prepared: run.Prepared
     folder = Folder(Location(str(tmp_path / "run"), {}))
     with cluster.in_process() as client:
         (entry,) = measuring.execute_measures(TaskRunner(client), measure_plan, folder)
-        assert (entry["value"], entry["records"], entry["columns"]) == (sum(range(60)), 3, ["twice"])
+        assert (entry.value, entry.records, entry.columns) == (sum(range(60)), 3, ["twice"])
         kept = tmp_path / "run" / "measures" / "spread.json"
         stamp = kept.stat().st_mtime_ns
         assert measuring.execute_measures(TaskRunner(client), measure_plan, folder) == [entry]

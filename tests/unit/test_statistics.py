@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from dit_dask.audit import manifest
 from dit_dask.audit.statistics import MOST_POINTS, Distribution, Statistics, describe, merge, points
+from dit_dask.audit.summary import Outcome, extrapolate, read_complete, read_curves, results_are_complete, write_results
 from dit_dask.audit.summary import TestSummary as Summary
-from dit_dask.audit.summary import extrapolate
 from dit_dask.measures.base import MeasureEntry
+from dit_dask.sanitizers.claims import Recheck
+from dit_dask.storage.folder import Folder
+from dit_dask.storage.location import Location
 from dit_dask.values.intervals import lower_limit, upper_limit
 from tests.unit.summaries import DOCUMENT
 
@@ -102,13 +107,14 @@ def test_a_summary_is_read_and_written_without_any_change(kind: str) -> None:
     assert summary.delta == math.inf
 
 
-def test_a_measure_entry_is_read_and_written_without_any_change() -> None:
+@pytest.mark.parametrize("value", [0.5, None, "inf"])
+def test_a_measure_entry_is_read_and_written_without_any_change(value: float | str | None) -> None:
     document = {
         "measure": "accuracy",
         "id": "accuracy.raw",
         "parameters": {"bins": 10},
         "sanitizer": None,
-        "value": 0.5,
+        "value": value,
         "by_value": [{"columns": ["age"], "tvd": 0.5}],
         "records": 60,
         "tvd": 0.5,
@@ -117,7 +123,8 @@ def test_a_measure_entry_is_read_and_written_without_any_change() -> None:
     }
     entry = MeasureEntry.read(document)
     assert json.dumps(entry.document()) == json.dumps(document)
-    assert (entry.id, entry.value, entry.more) == ("accuracy.raw", 0.5, {"tvd": 0.5, "rows": [60, 60]})
+    assert entry.value == (math.inf if value == "inf" else value)
+    assert (entry.id, entry.more) == ("accuracy.raw", {"tvd": 0.5, "rows": [60, 60]})
 
 
 @pytest.mark.parametrize("trials", [1, 7, 40, 999])
@@ -137,3 +144,25 @@ def test_rows_that_were_skipped_may_lie_on_either_side_of_a_limit() -> None:
     whole = extrapolate(Statistics({"records": 40, "skipped": 0, "share_over": shares}), 900)
     assert (whole.rows, whole.confidence) == (900, 0.95)
     assert whole.above_delta_at_most == pytest.approx(1 - 0.05 ** (1 / 40), rel=1e-12)
+
+
+FILES = ("manifest.json", "summary.json", "measures.json")
+HARM = [(name, content) for name in FILES for content in (None, b"", b"[{}]")] + [("distributions.parquet", None)]
+
+
+@pytest.mark.parametrize(("name", "content"), HARM)
+def test_results_are_complete_only_if_all_can_be_read(tmp_path: Path, name: str, content: bytes | None) -> None:
+    folder = Folder(Location(str(tmp_path), {}))
+    statistics = describe(distribution([0.0, 0.25]))
+    summary = Summary.read(DOCUMENT | statistics.document())
+    outcome = Outcome(statistics, points(distribution([0.0, 0.25])), Recheck(7, 5, True, 0, 0), None)
+    manifest.write(folder, {key: {} for key in manifest.KEYS} | {"status": "complete"})
+    write_results(folder, [summary], [outcome], [])
+    assert results_are_complete(folder)
+    assert read_complete(folder)[1] == [summary]
+    assert read_curves(folder)["mondrian-k5"][1].tolist() == [0.5, 1.0]
+    if content is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(content)
+    assert not results_are_complete(folder)
