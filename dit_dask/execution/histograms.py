@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError
+from dit_dask.execution.runner import allow_large_graphs
 from dit_dask.measures.discrimination.contingency import (
     ContingencyTable,
     Profile,
@@ -116,15 +117,23 @@ def compute_jobs(jobs: Sequence[Job], others: Sequence[Any]) -> list[Any]:
     from dask.utils import get_default_shuffle_method
 
     if get_default_shuffle_method() == "p2p":  # there is a cluster, whose workers watch their memory
-        return list(dask.compute(*(_shuffle(job) for job in jobs), *others))
+        return _compute(*(_shuffle(job) for job in jobs), *others)
     with tempfile.TemporaryDirectory(prefix="dit-", dir=dask.config.get("temporary-directory", None)) as folder:
         names = [f"{folder}/{index}" for index in range(len(jobs))]
         spilled = [
             job.blocks.map_partitions(spill, name, job.blocks.npartitions, meta=_empty(HISTOGRAM))
             for job, name in zip(jobs, names, strict=True)
         ]
-        results = dask.compute(*spilled, *others)
+        results = _compute(*spilled, *others)
         return [*(_finish_parts(job, name) for job, name in zip(jobs, names, strict=True)), *results[len(jobs) :]]
+
+
+def _compute(*collections: Any) -> list[Any]:
+    """Compute collections; a frame that was in memory before it became a Dask frame is no reason for a warning."""
+    import dask
+
+    with allow_large_graphs():
+        return list(dask.compute(*collections))
 
 
 def _shuffle(job: Job) -> list[Any]:
@@ -143,7 +152,7 @@ def _finish_parts(job: Job, folder: str) -> list[pd.DataFrame]:
     import pandas as pd
 
     part = dask.delayed(finish_part)
-    parts = dask.compute(*(part(folder, index, list(job.finish)) for index in range(job.blocks.npartitions)))
+    parts = _compute(*(part(folder, index, list(job.finish)) for index in range(job.blocks.npartitions)))
     return [pd.concat(pieces, ignore_index=True) for pieces in zip(*parts, strict=True)]
 
 
