@@ -45,20 +45,23 @@ def _mapping(content: bytes | None) -> dict[str, Any]:
 
 
 def write(folder: Folder, document: Mapping[str, Any]) -> None:
-    """Replace the manifest."""
-    folder.write(NAME, _rendered({"schema_version": SCHEMA_VERSION, **document}))
+    """Replace the manifest, also while other sessions note theirs: none of them overwrites it by what it read before."""
+    content = _rendered({"schema_version": SCHEMA_VERSION, **document})
+    folder.update(NAME, lambda stored: None if stored == content else content)
 
 
 def note(folder: Folder, document: Mapping[str, Any]) -> None:
     """Replace the manifest unless someone else has completed this very run meanwhile; what is complete stays so."""
     content = _rendered({"schema_version": SCHEMA_VERSION, **document})
-    tried = False
+    seen: list[bytes | None] = []
 
     def change(stored: bytes | None) -> bytes | None:
-        nonlocal tried
-        earlier, tried = tried, True
-        is_complete = _mapping(stored).get("status") == "complete"
-        return None if earlier or is_complete else content  # once is enough: another writer's note is as good
+        if stored == content or _mapping(stored).get("status") == "complete":
+            return None
+        if seen and stored != seen[0]:  # another writer's note is as good; unchanged means that our write failed
+            return None
+        seen.append(stored)
+        return content
 
     folder.update(NAME, change)
 
