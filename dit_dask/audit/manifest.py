@@ -124,20 +124,23 @@ def read(folder: Folder) -> Manifest | None:
 
 
 def write(folder: Folder, manifest: Manifest) -> None:
-    """Replace the manifest."""
-    folder.write(NAME, render_json(manifest.document()))
+    """Replace the manifest, also while other sessions note theirs: none of them overwrites it by what it read before."""
+    content = render_json(manifest.document())
+    folder.update(NAME, lambda stored: None if stored == content else content)
 
 
 def note(folder: Folder, manifest: Manifest) -> None:
     """Replace the manifest unless another session has completed this very run meanwhile."""
     content = render_json(manifest.document())
-    tried = False
+    seen: list[bytes | None] = []
 
     def change(stored: bytes | None) -> bytes | None:
-        nonlocal tried
-        earlier, tried = tried, True
-        is_complete = parse_mapping(stored).get("status") == COMPLETE
-        return None if earlier or is_complete else content  # once is enough: another session's note is as good
+        if stored == content or parse_mapping(stored).get("status") == COMPLETE:
+            return None
+        if seen and stored != seen[0]:  # another session's note is as good; unchanged means that our write failed
+            return None
+        seen.append(stored)
+        return content
 
     folder.update(NAME, change)
 

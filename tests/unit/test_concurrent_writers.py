@@ -160,6 +160,33 @@ def test_a_note_is_not_repeated_over_the_note_of_another_session() -> None:
     assert folder.offered[1] is None
 
 
+def test_a_note_is_offered_again_where_the_first_write_failed() -> None:
+    for stored in (None, document(status="running")):
+        folder = ScriptedFolder(stored, stored)
+        manifest.note(folder, document(status="failed"))
+        assert folder.offered[0] == folder.offered[1] is not None
+
+
+def test_a_note_that_is_stored_is_not_written_again(folder: Folder) -> None:
+    for _ in range(2):
+        manifest.note(folder, document(status="running"))
+    assert (manifest.read(folder) or {})["status"] == "running"
+
+
+def test_a_note_survives_a_storage_that_fails_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, replace = Folder(Location(str(tmp_path), {})), atomic.LocalFiles.replace
+    failures = [ConnectionResetError()]
+
+    def fail_once(self: atomic.LocalFiles, path: str, content: bytes) -> None:
+        if failures:
+            raise failures.pop()
+        replace(self, path, content)
+
+    monkeypatch.setattr(atomic.LocalFiles, "replace", fail_once)
+    manifest.note(folder, document(status="failed"))
+    assert (manifest.read(folder) or {})["status"] == "failed"
+
+
 def test_whoever_notes_while_another_completes_the_run_it_stays_complete(folder: Folder) -> None:
     start = threading.Barrier(WRITERS)
 
@@ -167,15 +194,15 @@ def test_whoever_notes_while_another_completes_the_run_it_stays_complete(folder:
         start.wait(60)
         if number == 0:
             manifest.write(folder, document(status="complete"))
-        for _ in range(5):
+        else:
             manifest.note(folder, document(status="failed", seed=number))
 
-    manifest.note(folder, document(status="running"))
-    with ThreadPoolExecutor(WRITERS) as pool:
-        list(pool.map(work, range(WRITERS)))
-    manifest.write(folder, document(status="complete"))
-    manifest.note(folder, document(status="running"))
-    assert (manifest.read(folder) or {})["status"] == "complete"
+    for _ in range(10):
+        folder.clear()
+        manifest.note(folder, document(status="running"))
+        with ThreadPoolExecutor(WRITERS) as pool:
+            list(pool.map(work, range(WRITERS)))
+        assert (manifest.read(folder) or {})["status"] == "complete"
 
 
 def test_all_who_plan_at_once_get_the_plan_of_the_first(folder: Folder) -> None:
