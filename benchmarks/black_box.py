@@ -59,7 +59,7 @@ def main(rows: int) -> None:
             in_file = int(np.argsort(np.argsort(first))[worst].min()) + 1
             at_random = (table.distinct + 1) / (len(worst) + 1)
             began = time.perf_counter()
-            order = np.argsort(-estimated_influence(table, built.procedure.full(table), built.procedure), kind="stable")
+            order = np.argsort(-estimated_influence(table, built.procedure.publish(table), built.procedure), kind="stable")
             spent = time.perf_counter() - began
             at_risk = int(np.argsort(order)[worst].min()) + 1
             counts = "".join(f"{number:>15,.0f}" for number in (table.distinct, in_file, at_random, at_risk))

@@ -33,8 +33,11 @@ from dit_dask.adversaries.classifier import Classifier  # noqa: E402
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency  # noqa: E402
 from dit_dask.distances import SIMPLE  # noqa: E402
 from dit_dask.encoders.tf import TF  # noqa: E402
-from dit_dask.engines import brute_force, exact  # noqa: E402
-from dit_dask.engines.brute_force import Procedure  # noqa: E402
+from dit_dask.engines import (  # noqa: E402
+    ReleaseProcedure,
+    brute_force,
+    exact,
+)
 from dit_dask.sanitizers.claims import KAnonymity, LDiversity  # noqa: E402
 from dit_dask.sanitizers.mondrian import Mondrian  # noqa: E402
 from dit_dask.values.hierarchy import parse  # noqa: E402
@@ -47,9 +50,9 @@ SECRET, NUMERIC = "occupation", ("age", "hours-per-week")
 RULES = {"k=5": Mondrian(KAnonymity(5), (5, False, True)), "l=3": Mondrian(LDiversity(3), (3, True, True))}
 
 
-def procedure_of(rule: str) -> Procedure:
+def procedure_of(rule: str) -> ReleaseProcedure:
     """The published adversary against one of the RULES."""
-    return Procedure(RULES[rule], TF(), BernoulliNB(), SIMPLE["emd"], 0, "benchmark")
+    return ReleaseProcedure(RULES[rule], TF(), BernoulliNB(), SIMPLE["emd"], 0, "benchmark")
 
 
 def adult_rows(data: Path, rows: int) -> list[dict[str, str]]:

@@ -20,6 +20,7 @@ from dit_dask.errors import InputError, RunError
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 from tests.cluster.s3_server import S3Access
+from tests.manifests import new_manifest, new_plan, tasks_of
 
 WRITERS = 6
 
@@ -100,20 +101,23 @@ def test_a_part_that_is_valid_for_the_plan_stays_and_any_other_is_replaced(folde
 
 
 def test_a_complete_manifest_is_not_undone_by_another_session(folder: Folder) -> None:
-    common: dict[str, object] = {key: {} for key in manifest.KEYS}
-    manifest.note(folder, common | {"status": "running", "seed": 1})
-    assert (manifest.read(folder) or {})["seed"] == 1
-    manifest.write(folder, common | {"status": "complete"})
-    manifest.note(folder, common | {"status": "failed"})
-    assert (manifest.read(folder) or {})["status"] == "complete"
+    manifest.note(folder, new_manifest(seed=1))
+    noted = manifest.read(folder)
+    assert noted is not None
+    assert noted.seed == 1
+    manifest.write(folder, new_manifest(status="complete"))
+    manifest.note(folder, new_manifest(status="failed"))
+    kept = manifest.read(folder)
+    assert kept is not None
+    assert kept.is_complete
 
 
 def test_the_first_plan_holds_for_all_and_one_of_another_version_for_nobody(folder: Folder) -> None:
-    assert manifest.agreed_plan(folder, lambda: {"test": 1}) == {"test": 1}
-    assert manifest.agreed_plan(folder, lambda: {"test": 2}) == {"test": 1}
+    assert tasks_of(manifest.agreed_plan(folder, lambda: new_plan(1))) == 1
+    assert tasks_of(manifest.agreed_plan(folder, lambda: new_plan(2))) == 1
     folder.write("plan.json", json.dumps({"dit_dask": "0", "plan": {"test": 0}}).encode())
-    assert manifest.agreed_plan(folder, lambda: {"test": 3}) == {"test": 3}
-    assert manifest.agreed_plan(folder, lambda: {"test": 4}) == {"test": 3}
+    assert tasks_of(manifest.agreed_plan(folder, lambda: new_plan(3))) == 3
+    assert tasks_of(manifest.agreed_plan(folder, lambda: new_plan(4))) == 3
 
 
 def test_uploads_that_nobody_will_finish_are_aborted_in_this_run_folder_only(s3: S3Access) -> None:

@@ -13,8 +13,7 @@ import pytest
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
-from dit_dask.engines import brute_force, exact
-from dit_dask.engines.brute_force import Procedure
+from dit_dask.engines import ReleaseProcedure, brute_force, exact
 from dit_dask.sanitizers.claims import KAnonymity, LDiversity
 from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.values.hierarchy import parse
@@ -70,8 +69,8 @@ def table_of(source: tuple, rows: list[dict[str, str]]) -> tuple[Table, np.ndarr
     return collapse(schema, np.array(codes, np.int32).T, secret.astype(np.int32))
 
 
-def procedure_of(rule: str) -> Procedure:
-    return Procedure(RULES[rule], TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
+def procedure_of(rule: str) -> ReleaseProcedure:
+    return ReleaseProcedure(RULES[rule], TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
-from dit_dask.engines.brute_force import Procedure
+from dit_dask.engines import ReleaseProcedure
 from dit_dask.sanitizers.claims import KAnonymity, LDiversity
 from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.values.hierarchy import Hierarchy, flat, parse
@@ -99,7 +99,7 @@ def _recode(schema: Schema, matrix: np.ndarray) -> np.ndarray:
 
 
 @st.composite
-def procedures(draw: st.DrawFn) -> Procedure:
+def procedures(draw: st.DrawFn) -> ReleaseProcedure:
     """Draw k-anonymity, strict or basic, or l-diversity, with the distance of the papers."""
     if draw(st.booleans(), label="diverse"):
         need = draw(st.integers(2, 5), label="l")
@@ -107,4 +107,4 @@ def procedures(draw: st.DrawFn) -> Procedure:
     else:
         need, strict = draw(st.integers(2, 8), label="k"), draw(st.booleans(), label="strict")
         sanitizer = Mondrian(KAnonymity(need), (need, False, strict))
-    return Procedure(sanitizer, TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
+    return ReleaseProcedure(sanitizer, TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")

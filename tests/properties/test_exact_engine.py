@@ -10,15 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dit_dask.engines import brute_force, exact
-from dit_dask.engines.brute_force import Procedure
+from dit_dask.engines import ReleaseProcedure, brute_force, exact
 from dit_dask.values.table import Table
 from tests.properties.code_tables import procedures, tables
 
 UNHURRIED = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
-def brute_force_beliefs(table: Table, records: np.ndarray, procedure: Procedure) -> tuple[np.ndarray, np.ndarray]:
+def brute_force_beliefs(table: Table, records: np.ndarray, procedure: ReleaseProcedure) -> tuple[np.ndarray, np.ndarray]:
     """Take the beliefs that brute force would measure."""
     caught: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -37,7 +36,7 @@ def test_beliefs_equal_brute_force_for_every_record(most_rows: int, examples: in
 
     @settings(UNHURRIED, max_examples=examples)
     @given(tables(most_rows), procedures())
-    def check(table: Table, procedure: Procedure) -> None:
+    def check(table: Table, procedure: ReleaseProcedure) -> None:
         records = np.arange(table.distinct)
         expected, expected_without = brute_force_beliefs(table, records, procedure)
         found, found_without = exact.beliefs(table, records, procedure)
@@ -51,7 +50,7 @@ def test_beliefs_equal_brute_force_for_every_record(most_rows: int, examples: in
 
 @settings(UNHURRIED, max_examples=40)
 @given(tables(150), procedures(), st.randoms(use_true_random=False))
-def test_any_subset_in_any_order_changes_no_bit(table: Table, procedure: Procedure, random) -> None:
+def test_any_subset_in_any_order_changes_no_bit(table: Table, procedure: ReleaseProcedure, random) -> None:
     everyone = np.arange(table.distinct)
     whole = exact.beliefs(table, everyone, procedure)
     some = np.array(random.choices(range(table.distinct), k=random.randint(1, table.distinct)))
@@ -62,7 +61,7 @@ def test_any_subset_in_any_order_changes_no_bit(table: Table, procedure: Procedu
 
 @settings(UNHURRIED, max_examples=25)
 @given(tables(300), procedures(), st.sampled_from((1, 2, 8, 32)))
-def test_chunking_changes_no_bit(table: Table, procedure: Procedure, count: int) -> None:
+def test_chunking_changes_no_bit(table: Table, procedure: ReleaseProcedure, count: int) -> None:
     everyone = np.arange(table.distinct)
     whole = exact.influence(table, everyone, procedure)
     cut = exact.chunks(table, everyone, procedure, count)
@@ -78,7 +77,7 @@ def test_chunking_changes_no_bit(table: Table, procedure: Procedure, count: int)
 
 @settings(UNHURRIED, max_examples=25)
 @given(tables(100), procedures())
-def test_blocks_of_targets_change_no_bit(table: Table, procedure: Procedure) -> None:
+def test_blocks_of_targets_change_no_bit(table: Table, procedure: ReleaseProcedure) -> None:
     everyone = np.arange(table.distinct)
     whole = exact.beliefs(table, everyone, procedure)
     with pytest.MonkeyPatch.context() as patch:

@@ -14,10 +14,14 @@ from uuid import uuid4
 import pytest
 
 from dit_dask.audit import index, manifest
+from dit_dask.audit.manifest import Manifest
+from dit_dask.audit.plan import TestPlan
 from dit_dask.storage import atomic
 from dit_dask.storage.atomic import Change, ContendedError, S3Objects
+from dit_dask.storage.documents import render_json
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
+from tests.manifests import new_manifest, new_plan, tasks_of
 
 WRITERS = 6
 
@@ -118,16 +122,18 @@ def test_a_bucket_that_never_rests_is_an_error(pauses: list[float]) -> None:
     assert len(pauses) == atomic.MOST_UPDATES
 
 
-def document(**more: object) -> dict[str, object]:
-    return {key: {} for key in manifest.KEYS} | more
+def stored(folder: Folder) -> Manifest:
+    found = manifest.read(folder)
+    assert found is not None
+    return found
 
 
 class ScriptedFolder(Folder):
     """A folder whose update shows the change one stored content after the other, as a contended bucket does."""
 
-    def __init__(self, *seen: dict[str, object] | None) -> None:
+    def __init__(self, *seen: Manifest | None) -> None:
         super().__init__(Location("memory://unused", {}))
-        object.__setattr__(self, "seen", [None if one is None else json.dumps(one).encode() for one in seen])
+        object.__setattr__(self, "seen", [None if stored is None else render_json(stored.document()) for stored in seen])
         object.__setattr__(self, "offered", [])
 
     def update(self, name: str, change: Change) -> None:
@@ -136,41 +142,41 @@ class ScriptedFolder(Folder):
 
 
 def test_a_note_is_offered_where_no_run_is_complete() -> None:
-    for stored in (None, document(status="running"), document(status="failed")):
+    for stored in (None, new_manifest(status="running"), new_manifest(status="failed")):
         folder = ScriptedFolder(stored)
-        manifest.note(folder, document(status="failed"))
+        manifest.note(folder, new_manifest(status="failed", seed=1))
         (offered,) = folder.offered
         assert json.loads(offered)["status"] == "failed"
         assert json.loads(offered)["schema_version"] == manifest.SCHEMA_VERSION
 
 
-@pytest.mark.parametrize("first", [None, document(status="running")])
-def test_a_note_gives_way_to_a_run_that_was_completed_meanwhile(first: dict[str, object] | None) -> None:
-    folder = ScriptedFolder(document(status="complete"))
-    manifest.note(folder, document(status="failed"))
+@pytest.mark.parametrize("first", [None, new_manifest(status="running")])
+def test_a_note_gives_way_to_a_run_that_was_completed_meanwhile(first: Manifest | None) -> None:
+    folder = ScriptedFolder(new_manifest(status="complete"))
+    manifest.note(folder, new_manifest(status="failed"))
     assert folder.offered == [None]
-    folder = ScriptedFolder(first, document(status="complete"))
-    manifest.note(folder, document(status="failed"))
+    folder = ScriptedFolder(first, new_manifest(status="complete"))
+    manifest.note(folder, new_manifest(status="failed"))
     assert folder.offered[-1] is None
 
 
 def test_a_note_is_not_repeated_over_the_note_of_another_session() -> None:
-    folder = ScriptedFolder(None, document(status="running", seed=2))
-    manifest.note(folder, document(status="running", seed=1))
+    folder = ScriptedFolder(None, new_manifest(status="running", seed=2))
+    manifest.note(folder, new_manifest(status="running", seed=1))
     assert folder.offered[1] is None
 
 
 def test_a_note_is_offered_again_where_the_first_write_failed() -> None:
-    for stored in (None, document(status="running")):
+    for stored in (None, new_manifest(status="running")):
         folder = ScriptedFolder(stored, stored)
-        manifest.note(folder, document(status="failed"))
+        manifest.note(folder, new_manifest(status="failed"))
         assert folder.offered[0] == folder.offered[1] is not None
 
 
 def test_a_note_that_is_stored_is_not_written_again(folder: Folder) -> None:
     for _ in range(2):
-        manifest.note(folder, document(status="running"))
-    assert (manifest.read(folder) or {})["status"] == "running"
+        manifest.note(folder, new_manifest(status="running"))
+    assert stored(folder).status == "running"
 
 
 def test_a_note_survives_a_storage_that_fails_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,8 +189,8 @@ def test_a_note_survives_a_storage_that_fails_once(tmp_path: Path, monkeypatch: 
         replace(self, path, content)
 
     monkeypatch.setattr(atomic.LocalFiles, "replace", fail_once)
-    manifest.note(folder, document(status="failed"))
-    assert (manifest.read(folder) or {})["status"] == "failed"
+    manifest.note(folder, new_manifest(status="failed"))
+    assert stored(folder).status == "failed"
 
 
 def test_whoever_notes_while_another_completes_the_run_it_stays_complete(folder: Folder) -> None:
@@ -193,47 +199,47 @@ def test_whoever_notes_while_another_completes_the_run_it_stays_complete(folder:
     def work(number: int) -> None:
         start.wait(60)
         if number == 0:
-            manifest.write(folder, document(status="complete"))
+            manifest.write(folder, new_manifest(status="complete"))
         else:
-            manifest.note(folder, document(status="failed", seed=number))
+            manifest.note(folder, new_manifest(status="failed", seed=number))
 
     for _ in range(10):
         folder.clear()
-        manifest.note(folder, document(status="running"))
+        manifest.note(folder, new_manifest(status="running"))
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(work, range(WRITERS)))
-        assert (manifest.read(folder) or {})["status"] == "complete"
+        assert stored(folder).status == "complete"
 
 
 def test_all_who_plan_at_once_get_the_plan_of_the_first(folder: Folder) -> None:
     start = threading.Barrier(WRITERS)
 
-    def work(number: int) -> dict[str, Any]:
-        def make() -> dict[str, Any]:
+    def work(number: int) -> int:
+        def make() -> dict[str, TestPlan]:
             start.wait(60)  # everybody has looked and found no plan
-            return {"test": {"tasks": number}}
+            return new_plan(number)
 
-        return manifest.agreed_plan(folder, make)
+        return tasks_of(manifest.agreed_plan(folder, make))
 
     with ThreadPoolExecutor(WRITERS) as pool:
         plans = list(pool.map(work, range(WRITERS)))
     assert plans == [plans[0]] * WRITERS
-    assert manifest.agreed_plan(folder, lambda: {"test": {"tasks": 99}}) == plans[0]
+    assert tasks_of(manifest.agreed_plan(folder, lambda: new_plan(99))) == plans[0]
 
 
 def test_a_plan_made_in_between_by_another_session_wins(folder: Folder) -> None:
-    def late() -> dict[str, Any]:
-        assert manifest.agreed_plan(folder, lambda: {"test": {"tasks": 1}}) == {"test": {"tasks": 1}}
-        return {"test": {"tasks": 2}}
+    def late() -> dict[str, TestPlan]:
+        assert tasks_of(manifest.agreed_plan(folder, lambda: new_plan(1))) == 1
+        return new_plan(2)
 
-    assert manifest.agreed_plan(folder, late) == {"test": {"tasks": 1}}
+    assert tasks_of(manifest.agreed_plan(folder, late)) == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"dit_dask": "0", "plan": {"test": 1}}'])
 def test_a_plan_that_cannot_be_used_is_replaced(folder: Folder, content: bytes) -> None:
     folder.write(manifest.PLAN, content)
-    assert manifest.agreed_plan(folder, lambda: {"test": 2}) == {"test": 2}
-    assert manifest.agreed_plan(folder, lambda: {"test": 3}) == {"test": 2}
+    assert tasks_of(manifest.agreed_plan(folder, lambda: new_plan(2))) == 2
+    assert tasks_of(manifest.agreed_plan(folder, lambda: new_plan(3))) == 2
 
 
 def entry(run: str) -> index.IndexEntry:

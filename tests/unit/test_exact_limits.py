@@ -12,8 +12,7 @@ from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
-from dit_dask.engines import brute_force, exact
-from dit_dask.engines.brute_force import Procedure
+from dit_dask.engines import ReleaseProcedure, brute_force, exact
 from dit_dask.sanitizers.claims import KAnonymity
 from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.sanitizers.raw import Raw
@@ -21,7 +20,7 @@ from dit_dask.values.hierarchy import parse
 from dit_dask.values.schema import Attribute, Schema, Secret
 from dit_dask.values.table import Table, collapse
 
-PROCEDURE = Procedure(Mondrian(KAnonymity(2), (2, False, True)), TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
+PROCEDURE = ReleaseProcedure(Mondrian(KAnonymity(2), (2, False, True)), TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
 
 
 def small_table() -> Table:

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dit_dask.audit.plan import cut, first_rows, make, memory_needed, restore
+from dit_dask.audit.plan import TestPlan, cut, first_rows, make, memory_needed
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
 from tests.audits import loaded, points
@@ -34,8 +34,8 @@ def test_first_rows_are_counted_among_the_audited_ones_only() -> None:
 
 def test_a_plan_survives_the_manifest() -> None:
     tests = points(ROWS, SCHEMA, [{"sanitizer": {"name": "mondrian", "k": 3}, "engine": ["exact", "brute-force"]}])
-    for one in make(tests, workers=2):
-        assert restore(json.loads(json.dumps(one.document()))).document() == one.document()
+    for one in make(tests, workers=2).values():
+        assert TestPlan.read(json.loads(json.dumps(one.document()))).document() == one.document()
         assert one.distinct == ROWS.table.distinct
         assert 1 <= one.tasks <= one.distinct
         assert one.seconds == pytest.approx(one.tasks * one.cost.task + one.distinct * one.cost.record)

@@ -30,5 +30,5 @@ def test_the_estimate_is_the_distance_where_the_release_only_loses_the_row():
             test = points(rows, SCHEMA, [{"sanitizer": "raw", "adversary": adversary}])[0]
             everyone = np.arange(rows.table.distinct)
             wanted = ENGINES["brute-force"].influence(rows.table, everyone, test.procedure).distance
-            found = estimated_influence(rows.table, test.procedure.full(rows.table), test.procedure)
+            found = estimated_influence(rows.table, test.procedure.publish(rows.table), test.procedure)
             np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)

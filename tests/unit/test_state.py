@@ -211,7 +211,7 @@ def test_estimates_are_kept_by_record_and_taken_over(tmp_path: Path) -> None:
     record = built.rows.index[built.audited]
     plan = TestPlan(np.array([0, 4, 8]), 2, len(np.unique(record)), Cost(0.0, 1.0))
     state, after, folder = State(built, plan), State(built, plan), folder_in(tmp_path)
-    names = list(state.row_estimates())
+    names = list(state.all_estimates().by_row)
     assert names
     everyone = np.unique(record)
     influence = dataclasses.replace(
@@ -219,14 +219,14 @@ def test_estimates_are_kept_by_record_and_taken_over(tmp_path: Path) -> None:
     )
     assert state.learn(everyone, influence) == [0, 1]
     for place, name in enumerate(names, 1):
-        assert state.row_estimates()[name].tolist() == (record + 10.0 * place).tolist()
+        assert state.all_estimates().by_row[name].tolist() == (record + 10.0 * place).tolist()
         assert state.part(1)[3].estimates[name].tolist() == (record[4:] + 10.0 * place).tolist()
     for part in range(2):
         write(state, folder, part)
     after.restore(folder, folder.names(f"records/{built.id}"))
     assert after.written.keys() == {0, 1}
-    for name, found in after.row_estimates().items():
-        assert found.tolist() == state.row_estimates()[name].tolist()
+    for name, found in after.all_estimates().by_row.items():
+        assert found.tolist() == state.all_estimates().by_row[name].tolist()
 
 
 def test_small_parts_are_batched_by_number_and_by_rows() -> None:

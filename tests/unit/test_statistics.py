@@ -20,6 +20,7 @@ from dit_dask.sanitizers.claims import Recheck
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 from dit_dask.values.intervals import lower_limit, upper_limit
+from tests.manifests import new_manifest
 from tests.unit.summaries import DOCUMENT
 
 distances = st.lists(st.sampled_from([0.0, 0.002, 0.004, 0.05, 0.25, 1 / 3, 2.0]), min_size=1, max_size=60)
@@ -156,7 +157,7 @@ def test_results_are_complete_only_if_all_can_be_read(tmp_path: Path, name: str,
     statistics = describe(distribution([0.0, 0.25]))
     summary = Summary.read(DOCUMENT | statistics.document())
     outcome = Outcome(statistics, points(distribution([0.0, 0.25])), Recheck(7, 5, True, 0, 0), None)
-    manifest.write(folder, {key: {} for key in manifest.KEYS} | {"status": "complete"})
+    manifest.write(folder, new_manifest(status="complete"))
     write_results(folder, [summary], [outcome], [])
     assert results_are_complete(folder)
     assert read_complete(folder)[1] == [summary]
