@@ -153,7 +153,6 @@ def probe_sanitizers(
 
 def probe_on_cluster(runner: TaskRunner, test: Test) -> tuple[ProbeResult, Floats]:
     """Have a worker make the first calls of the external sanitizer of a test."""
-    runner.watchdog.expect(float(test.config.sanitizer.settings.get("timeout", 0.0)))
 
     def work(session: TaskSession) -> tuple[ProbeResult, Floats]:
         key, description = f"first-calls-{test.id}", f"{test.id}: first calls"
@@ -162,7 +161,7 @@ def probe_on_cluster(runner: TaskRunner, test: Test) -> tuple[ProbeResult, Float
         probe_result: tuple[ProbeResult, Floats] = result
         return probe_result
 
-    return runner.run(work)
+    return runner.run(work, task_seconds=float(test.config.sanitizer.settings.get("timeout", 0.0)))
 
 
 def probe_on_worker(test: Test) -> tuple[ProbeResult, Floats]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, wait
@@ -44,11 +45,15 @@ class TaskRunner:
     watchdog: Watchdog = field(default_factory=Watchdog)
     progress: Progress = field(default_factory=Silent)
 
-    def run(self, work: Callable[[TaskSession], Result], count_done: Callable[[], int] = lambda: 0) -> Result:
+    def run(
+        self, work: Callable[[TaskSession], Result], count_done: Callable[[], int] = lambda: 0, task_seconds: float = 0.0
+    ) -> Result:
         """Do some work in a session; if its workers are lost, do it again in a new one, after growing pauses.
 
-        `count_done` counts what outlives a session: as long as it grows, there is no limit to the sessions.
+        `count_done` counts what outlives a session: as long as it grows, there is no limit to the sessions. `task_seconds`
+        is the longest time that a task is expected to take, if known.
         """
+        self.watchdog.expect(task_seconds)
         failed_sessions, last_step = 0, "the start"
         while failed_sessions < MAX_FAILED_SESSIONS:
             done_before = count_done()
@@ -146,7 +151,8 @@ class TaskSession:
         description = self._descriptions[future.key]
         if future.status == "finished":
             try:
-                return future.result(timeout=self._watchdog.limit)  # its worker may have stopped since
+                limit = self._watchdog.limit
+                return future.result(timeout=limit if math.isfinite(limit) else None)  # its worker may have stopped since
             except TimeoutError as timeout:
                 raise self._watchdog.stalled([f"the result of {future.key}"]) from timeout
         if future.status != "error":

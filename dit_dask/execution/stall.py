@@ -30,9 +30,9 @@ class Watchdog:
         return self._limit
 
     def expect(self, task_seconds: float) -> None:
-        """Allow for tasks that are known to take long, unless the limit was set."""
+        """Allow for tasks of the coming work that are known to take long, unless the limit was set."""
         if not self._is_set:
-            self._limit = max(self._limit, SLACK * task_seconds)
+            self._limit = max(STALL_SECONDS, SLACK * task_seconds)
 
     def reset(self) -> None:
         """Something was finished."""

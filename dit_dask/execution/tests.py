@@ -81,8 +81,8 @@ def execute_tests(
     runner: TaskRunner, tests: Sequence[Test], folder: Folder, states: Sequence[TestState], checkpoint: Checkpoint
 ) -> list[Outcome]:
     """Compute what is unknown, write what is unwritten, reduce every test."""
-    runner.watchdog.expect(max(state.plan.seconds / max(1, state.plan.tasks) for state in states))
     shared = SharedTests(tests)
+    task_seconds = max(state.plan.seconds / max(1, state.plan.tasks) for state in states)
 
     def count_done() -> int:
         return sum(state.done for state in states)
@@ -94,7 +94,7 @@ def execute_tests(
         return tasks.reduce()
 
     with Counting(runner.progress, sum(state.plan.distinct for state in states), count_done()):
-        return runner.run(work, count_done)
+        return runner.run(work, count_done, task_seconds)
 
 
 class TestTasks:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dit_dask.audit.grammar import read_config
 from dit_dask.config import document as config
 from dit_dask.errors import InputError
-from dit_dask.run import names
+from dit_dask.run import test_names as names
 from dit_dask.values import hierarchy
 from tests.conftest import CONFIG
 
