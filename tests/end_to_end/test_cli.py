@@ -171,7 +171,7 @@ def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[st
 def test_the_overview_lists_every_command_that_a_user_types() -> None:
     shown = dit("-h")
     assert shown.returncode == 0
-    listed = re.findall(r"^    ([a-z-]+) ", shown.stdout, re.MULTILINE)
+    listed = re.findall(r"^    ([a-z-]+)(?: |$)", shown.stdout, re.MULTILINE)
     assert sorted(listed) == sorted(COMMANDS.keys() - {"launch"})
     assert re.fullmatch(r"dit \d+\.\d+\.\d+\n", dit("--version").stdout)
 
