@@ -155,7 +155,7 @@ def write_result(folder: Folder, measurement: Measurement, result: MeasureResult
         buffer = io.BytesIO()
         pq.write_table(pa.table({"record": np.arange(length), **result.columns}), buffer, compression="zstd")
         folder.write(f"measures/{measurement.id}.parquet", buffer.getvalue())
-    write_json(folder, f"measures/{measurement.id}.json", measurement.entry(result))
+    write_json(folder, f"measures/{measurement.id}.json", measurement.entry(result).document())
 
 
 def search_on_cluster(runner: TaskRunner, records: Records) -> list[Neighbours]:
