@@ -14,7 +14,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dit_dask needs Python 3.11 or newer; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 # anjana pins an older pandas and NumPy than ours, so it lives in an environment of its own, as it would at a user's
@@ -22,8 +22,8 @@ third-party: $(ANJANA_STAMP)
 
 $(ANJANA_STAMP): tests/third_party/constraints.txt | $(STAMP)
 	test -x $(ANJANA)/bin/python || $(PYTHON) -m venv --without-pip $(ANJANA)
-	$(BIN)/python -m pip --python $(ANJANA)/bin/python install --quiet --disable-pip-version-check --no-compile --constraint tests/third_party/constraints.txt anjana
-	$(BIN)/python -m pip --python $(ANJANA)/bin/python install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/python -m pip --python $(ANJANA)/bin/python install -qq --disable-pip-version-check --no-compile --constraint tests/third_party/constraints.txt anjana
+	$(BIN)/python -m pip --python $(ANJANA)/bin/python install -qq --disable-pip-version-check --no-deps --editable .
 	touch $@
 
 demo: setup

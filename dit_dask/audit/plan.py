@@ -45,7 +45,7 @@ class TestPlan:
     tasks: int
     distinct: int
     cost: Cost
-    probe: Mapping[str, Any] | None = None
+    probe: ProbeResult | None = None  # of the external sanitizer
 
     @property
     def parts(self) -> int:
@@ -61,7 +61,7 @@ class TestPlan:
     def read(cls, kept: Mapping[str, Any]) -> TestPlan:
         """The inverse of `document`."""
         cost = Cost(**kept["seconds"])
-        return cls(np.array(kept["boundaries"]), kept["tasks"], kept["distinct"], cost, kept.get("oracle"))
+        return cls(np.array(kept["boundaries"]), kept["tasks"], kept["distinct"], cost, _read_probe(kept))
 
     def document(self) -> dict[str, Any]:
         """The plan as the manifest keeps it."""
@@ -71,7 +71,11 @@ class TestPlan:
             "distinct": self.distinct,
             "seconds": {"task": self.cost.task, "record": self.cost.record},
         }
-        return shown if self.probe is None else shown | {"oracle": dict(self.probe)}
+        return shown if self.probe is None else shown | {"oracle": self.probe.document()}
+
+
+def _read_probe(kept: Mapping[str, Any]) -> ProbeResult | None:
+    return ProbeResult(**kept["oracle"]) if "oracle" in kept else None
 
 
 def first_rows(test: Test) -> Bools:
@@ -103,8 +107,7 @@ def make(tests: Sequence[Test], workers: int, probes: Mapping[str, ProbeResult] 
         else:  # every task has the engine's fixed cost, so a test is cut only where that pays
             boundaries = cut(first, distinct * min(1.0, MOST_ROWS / len(first)))
             tasks = min(4 * workers, max(1, int(distinct * cost.record / max(goal, cost.task))))
-        probe = probes[test.id].document() if test.id in probes else None
-        plans[test.id] = TestPlan(boundaries, tasks, distinct, cost, probe)
+        plans[test.id] = TestPlan(boundaries, tasks, distinct, cost, probes.get(test.id))
     return plans
 
 

@@ -216,7 +216,7 @@ def extrapolate(statistics: Statistics, population: int) -> Sampling:
 def _external_calls(state: TestState) -> ExternalCalls | None:
     if state.plan.probe is None:
         return None
-    probe = {key: value for key, value in state.plan.probe.items() if key != "seconds"}
+    probe = {key: value for key, value in state.plan.probe.document().items() if key != "seconds"}
     return ExternalCalls(probe, state.skipped.tolist())
 
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from dit_dask.cli.commands import COMMANDS, FAILED
-from dit_dask.cli.parser import parser
+from dit_dask.cli.commands import FAILED, SUBCOMMANDS
+from dit_dask.cli.parser import build_parser
 from dit_dask.errors import DitError, first_line
 
 __all__ = ["main"]
@@ -17,11 +17,11 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    options = parser().parse_args(arguments)
+    options = build_parser(SUBCOMMANDS).parse_args(arguments)
     logging.basicConfig(format="dit: %(message)s", level=logging.INFO if options.debug else logging.WARNING)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        code = COMMANDS[options.command](options)
+        code: int = options.subcommand.run(options)
     except DitError as error:
         return _failed(str(error), options.debug)
     except KeyboardInterrupt:

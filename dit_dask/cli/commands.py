@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dit_dask.cli.parser import WRONG
+from dit_dask.cli import parser as arguments
+from dit_dask.cli.parser import WRONG_USAGE, Subcommand
 from dit_dask.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dit_dask.config.document import Config
     from dit_dask.storage.folder import Folder
 
-OK, GATE_FAILED, FAILED = 0, 1, WRONG
+OK, GATE_FAILED, FAILED = 0, 1, WRONG_USAGE
 
 
 def _print(text: str) -> None:
@@ -283,18 +284,85 @@ def _folder(url: str) -> Folder:
     return Folder(Location(url.rstrip("/"), {}))
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "demo": demo,
-    "run": run,
-    "plan": plan,
-    "risk": rank_columns,
-    "report": rewrite_report,
-    "gate": gate,
-    "leave-out": leave_out,
-    "compare": compare,
-    "history": show_history,
-    "data": data,
-    "deploy": deploy,
-    "certificates": certificates,
-    "launch": launch,
-}
+SUBCOMMANDS = (
+    Subcommand("demo", "audit embedded data, offline", "dit demo --out /tmp/audits", arguments.demo_arguments, demo),
+    Subcommand(
+        "run",
+        "run or resume the audit of a config",
+        "dit run audit.yaml --workers 4 --set 'tests.0.sanitizer.k=[2,5]'",
+        arguments.run_arguments,
+        run,
+    ),
+    Subcommand(
+        "plan",
+        "tests, records, tasks, estimated time and memory; runs nothing",
+        "dit plan audit.yaml",
+        arguments.plan_arguments,
+        plan,
+    ),
+    Subcommand(
+        "risk",
+        "which columns identify people: the discrimination rate of each and of the best combinations",
+        "dit risk audit.yaml --size 3 --missing category",
+        arguments.risk_arguments,
+        rank_columns,
+    ),
+    Subcommand(
+        "report",
+        "(re)write report.html of a finished run",
+        "dit report runs/adult-k-0123456789ab",
+        arguments.report_arguments,
+        rewrite_report,
+    ),
+    Subcommand(
+        "gate",
+        "check a finished run against conditions",
+        "dit gate runs/adult-k-0123456789ab --fail-on 'share_over[0.01] > 0.05'",
+        arguments.gate_arguments,
+        gate,
+    ),
+    Subcommand(
+        "leave-out",
+        "write the tables to sanitise where the sanitizer cannot be handed over",
+        "dit leave-out audit.yaml --to s3://private/inputs",
+        arguments.leave_out_arguments,
+        leave_out,
+    ),
+    Subcommand(
+        "compare",
+        "two audits side by side",
+        "dit compare runs/before-0123456789ab runs/after-ba9876543210",
+        arguments.compare_arguments,
+        compare,
+    ),
+    Subcommand(
+        "history",
+        "the trend of all runs of an output",
+        "dit history s3://audits/nightly --fail-on-rise",
+        arguments.history_arguments,
+        show_history,
+    ),
+    Subcommand("data", "where a known dataset is, fetching it if it can", "dit data adult", arguments.data_arguments, data),
+    Subcommand(
+        "deploy",
+        "print Kubernetes manifests for a one-off or a scheduled audit",
+        "dit deploy audit.yaml --schedule '0 3 * * *' --image registry.example.org/dit:0.1.0 | kubectl apply -f -",
+        arguments.deploy_arguments,
+        deploy,
+    ),
+    Subcommand(
+        "certificates",
+        "make certificates for trying out a cluster with mutual TLS",
+        "dit certificates --to certificates",
+        arguments.certificates_arguments,
+        certificates,
+    ),
+    Subcommand(
+        "launch",
+        "create the DaskJob of a deployed audit, follow it, and end as it ends",
+        "dit launch /etc/dit/launch/launch.yaml --owner NAME/UID",
+        arguments.launch_arguments,
+        launch,
+        is_listed=False,  # what a deployed audit's own pod runs
+    ),
+)

@@ -28,6 +28,20 @@ NAME_ATTEMPTS = 5
 LAUNCHED_BY = "dit-dask/launched-by"
 EXIT_CODES = {"Successful": 0, "Failed": 2}
 FINAL_CODES = (0, 1)  # passed, or a gate failed: a retry would give the same
+
+
+@dataclass(frozen=True)
+class LaunchDocument:
+    """What `dit deploy` wrote for the launcher: the objects to create, and its limits in seconds and numbers."""
+
+    job: Mapping[str, Any]
+    autoscaler: Mapping[str, Any] | None
+    deadline: int
+    ready: int
+    retries: int
+    keep: int
+
+
 DOCUMENT = Record(
     {
         "job": Field(Anything()),
@@ -36,7 +50,8 @@ DOCUMENT = Record(
         "ready": Field(Integer(1)),
         "retries": Field(Integer(0)),
         "keep": Field(Integer(1)),
-    }
+    },
+    LaunchDocument,
 )
 
 
@@ -52,7 +67,7 @@ class Owner:
         return {"apiVersion": "batch/v1", "kind": "Job", "name": self.name, "uid": self.uid}
 
 
-def read(path: str) -> dict[str, Any]:
+def read(path: str) -> LaunchDocument:
     """Load what `dit deploy` wrote for the launcher."""
     import yaml
 
@@ -60,9 +75,9 @@ def read(path: str) -> dict[str, Any]:
         document = yaml.safe_load(Path(path).read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path}: cannot be read as YAML") from error
-    checked: dict[str, Any] = DOCUMENT.check(document, path)
+    checked: LaunchDocument = DOCUMENT.check(document, path)
     try:
-        job = checked["job"]
+        job = checked.job
         _ = job["metadata"]["namespace"], job["metadata"]["labels"]["app.kubernetes.io/instance"]
         if job["kind"] != "DaskJob":
             raise KeyError("kind")
@@ -71,11 +86,11 @@ def read(path: str) -> dict[str, Any]:
     return checked
 
 
-def launch(document: Mapping[str, Any], owner: str | None) -> int:
+def launch(document: LaunchDocument, owner: str | None) -> int:
     """Run a deployed audit to its end and return its exit code."""
     log = progress.Lines().note
     with ExitStack() as stack:
-        api = _retry(lambda: stack.enter_context(kube.Kube(document["job"]["metadata"]["namespace"])), log)
+        api = _retry(lambda: stack.enter_context(kube.Kube(document.job["metadata"]["namespace"])), log)
         launcher = Launcher(api, document, _parse_owner(owner), log)
         try:
             return launcher.run()
@@ -104,11 +119,11 @@ def _parse_owner(text: str | None) -> Owner | None:
 class Launcher:
     """Runs one audit at a time; all its state is in Kubernetes."""
 
-    def __init__(self, api: kube.Kube, document: Mapping[str, Any], owner: Owner | None, log: Callable[[str], None]) -> None:
+    def __init__(self, api: kube.Kube, document: LaunchDocument, owner: Owner | None, log: Callable[[str], None]) -> None:
         self._api, self._document, self._owner, self._log = api, document, owner, log
         self._launched_by = owner.name if owner else f"hand-{uuid4().hex[:8]}"
-        self._instance: str = document["job"]["metadata"]["labels"]["app.kubernetes.io/instance"]
-        self._deadline = time.monotonic() + document["deadline"]
+        self._instance: str = document.job["metadata"]["labels"]["app.kubernetes.io/instance"]
+        self._deadline = time.monotonic() + document.deadline
 
     def run(self) -> int:
         """Wait for the DaskJob of an earlier pod, or create one; retry a failed one a few times."""
@@ -123,9 +138,9 @@ class Launcher:
                     self._delete(name)
                 raise
             self._log(f"DaskJob {name} ended with {code}: {reason}")
-            if code in FINAL_CODES or attempt > self._document["retries"]:
+            if code in FINAL_CODES or attempt > self._document.retries:
                 return code
-            self._log(f"trying again in {RETRY_SECONDS:g} s ({attempt} of {self._document['retries']})")
+            self._log(f"trying again in {RETRY_SECONDS:g} s ({attempt} of {self._document.retries})")
             self._sleep(RETRY_SECONDS, name)
             name, attempt = self._create(), attempt + 1
 
@@ -133,11 +148,11 @@ class Launcher:
         """Create the DaskJob under a new name."""
         for _ in range(NAME_ATTEMPTS):
             name = f"{self._instance}-{datetime.now(UTC):%m%d%H%M%S}-{uuid4().hex[:4]}"
-            job = self._retry(lambda name=name: self._create_object(self._manifest("job", name)))  # type: ignore[misc]
+            job = self._retry(lambda name=name: self._create_object(self._manifest(self._document.job, name)))  # type: ignore[misc]
             if job is None:
                 continue
-            if self._document["autoscaler"] is not None:
-                scaler = self._manifest("autoscaler", name)
+            if self._document.autoscaler is not None:
+                scaler = self._manifest(self._document.autoscaler, name)
                 owner = {"apiVersion": pods.DASK, "kind": "DaskJob", "name": name, "uid": job["metadata"]["uid"]}
                 scaler["metadata"]["ownerReferences"] = [owner]
                 self._retry(lambda scaler=scaler: self._create_object(scaler))  # type: ignore[misc]
@@ -156,9 +171,9 @@ class Launcher:
         ours = existing is not None and existing["metadata"].get("labels", {}).get(LAUNCHED_BY) == self._launched_by
         return existing if ours else None
 
-    def _manifest(self, part: str, name: str) -> dict[str, Any]:
+    def _manifest(self, template: Mapping[str, Any], name: str) -> dict[str, Any]:
         """Fill in the name, the launcher and the owner."""
-        manifest: dict[str, Any] = _fill_name(self._document[part], name)
+        manifest: dict[str, Any] = _fill_name(template, name)
         manifest["metadata"]["labels"][LAUNCHED_BY] = self._launched_by
         if self._owner is not None:
             manifest["metadata"]["ownerReferences"] = [self._owner.reference()]
@@ -177,10 +192,10 @@ class Launcher:
             if not running and runner is not None and runner.get("status", {}).get("phase") == "Running":
                 running = True
                 self._log(f"DaskJob {name} is running")
-            if not running and time.monotonic() - start > self._document["ready"]:
+            if not running and time.monotonic() - start > self._document.ready:
                 reason = self._why_not_running(job, runner)
                 self._delete(name)
-                return 2, f"not running after {self._document['ready']} s: {reason}"
+                return 2, f"not running after {self._document.ready} s: {reason}"
             self._sleep(POLL_SECONDS, name)
 
     def _read_job(self, name: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
@@ -200,7 +215,7 @@ class Launcher:
         """Wait; at the deadline delete the DaskJob and raise RunError."""
         if time.monotonic() + seconds > self._deadline:
             self._delete(name)
-            raise RunError(f"DaskJob {name} did not end within {self._document['deadline']} s; it was removed")
+            raise RunError(f"DaskJob {name} did not end within {self._document.deadline} s; it was removed")
         time.sleep(seconds)
 
     def _delete(self, name: str) -> None:
@@ -214,7 +229,7 @@ class Launcher:
         try:
             jobs = self._api.find("DaskJob", pods.labels(self._instance))
             finished = [job for job in jobs if job.get("status", {}).get("jobStatus") in EXIT_CODES]
-            for job in finished[: -self._document["keep"]]:
+            for job in finished[: -self._document.keep]:
                 self._api.delete("DaskJob", job["metadata"]["name"])
         except kube.KubeError as error:
             self._log(f"{error}; old DaskJobs stay")

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -112,7 +112,7 @@ def assume_probe_results(tests: Sequence[Test]) -> tuple[list[Test], dict[str, P
 
 def probe_sanitizers(
     tests: Sequence[Test],
-    known: Mapping[str, Mapping[str, Any]],
+    known: Mapping[str, ProbeResult],
     probe_test: Callable[[Test], tuple[ProbeResult, Floats]],
     progress: Progress,
     *,
@@ -132,10 +132,10 @@ def probe_sanitizers(
         orders = by_risk or sanitizer.cache is not None
         key = (id(sanitizer), test.parameters.get("repeats", 1))
         if test.id in known and not orders:
-            probes[key] = (ProbeResult(**known[test.id]), None)
+            probes[key] = (known[test.id], None)
         elif key not in probes:
             fresh, risk = probe_test(test)
-            probes[key] = (ProbeResult(**known[test.id]) if test.id in known else fresh, risk if orders else None)
+            probes[key] = (known.get(test.id, fresh), risk if orders else None)
             if test.id not in known:
                 progress.note(f"{test.id}: the sanitizer is {fresh.description()}")
         result, risk_of_records = probes[key]

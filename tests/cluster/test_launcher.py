@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,10 +49,11 @@ def printed_document() -> str:
     return str(content["data"]["launch.yaml"])
 
 
-def document(**limits: Any) -> dict[str, Any]:
+def document(**limits: Any) -> launcher.LaunchDocument:
     """What `dit deploy` wrote for the launcher."""
     loaded: dict[str, Any] = yaml.safe_load(printed_document())
-    return launcher.DOCUMENT.check(loaded | limits, "launch.yaml")
+    checked: launcher.LaunchDocument = launcher.DOCUMENT.check(loaded | limits, "launch.yaml")
+    return checked
 
 
 def jobs(api: Api) -> list[dict[str, Any]]:
@@ -105,15 +107,14 @@ def test_two_launches_have_two_names(api: Api) -> None:
 
 def test_adaptive_workers_come_with_a_scaler_that_the_job_owns(api: Api) -> None:
     api.script = [runner("Succeeded", code=0)]
-    settings = document()
     shape = {"name": pods.JOB_NAME, "namespace": "default", "labels": dict(LABELS)}
-    settings["autoscaler"] = {
+    template = {
         "apiVersion": pods.DASK,
         "kind": "DaskAutoscaler",
         "metadata": shape,
         "spec": {"cluster": pods.JOB_NAME},
     }
-    launcher.launch(settings, OWNER)
+    launcher.launch(document(autoscaler=template), OWNER)
     job, scaler = api.made
     assert scaler["metadata"]["name"] == scaler["spec"]["cluster"] == job["metadata"]["name"]
     assert scaler["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
@@ -169,7 +170,7 @@ def test_a_job_that_never_runs_is_removed_and_the_reason_named(
     api: Api, step: Any, status: str | None, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.script = [step]
-    settings = document(retries=0) | {"ready": 0.2}
+    settings = replace(document(retries=0), ready=0.2)
     assert launcher.launch(settings, OWNER) == 2
     assert api.deleted == [jobs(api)[0]["metadata"]["name"]]
     assert said in capsys.readouterr().err
@@ -178,7 +179,7 @@ def test_a_job_that_never_runs_is_removed_and_the_reason_named(
 def test_the_deadline_removes_the_job(api: Api) -> None:
     api.script = [runner("Running")]
     with pytest.raises(RunError, match=r"did not end within 2 s; it was removed"):
-        launcher.launch(document() | {"deadline": 2}, OWNER)
+        launcher.launch(replace(document(), deadline=2), OWNER)
     assert api.deleted == [jobs(api)[0]["metadata"]["name"]]
 
 
@@ -265,7 +266,7 @@ def test_an_interrupted_launcher_leaves_its_job_only_to_a_successor(
 def test_the_command_ends_with_the_audits_exit_code(served: tuple[Api, Path], tmp_path: Path) -> None:
     api, kubeconfig = served
     api.script = [runner("Running"), runner("Failed", code=1)]
-    (tmp_path / "launch.yaml").write_text(yaml.safe_dump(document()))
+    (tmp_path / "launch.yaml").write_text(printed_document())
     done = dit("launch", tmp_path / "launch.yaml", "--owner", OWNER, KUBECONFIG=str(kubeconfig))
     assert done.returncode == 1, done.stderr
     assert done.stdout == ""
@@ -292,7 +293,7 @@ def test_a_wrong_document_is_one_line(tmp_path: Path, make: Callable[[Path], Pat
 
 
 def test_no_cluster_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "launch.yaml").write_text(yaml.safe_dump(document()))
+    (tmp_path / "launch.yaml").write_text(printed_document())
     (tmp_path / "empty").write_text("")
     failed = dit("launch", tmp_path / "launch.yaml", KUBECONFIG=str(tmp_path / "nowhere"), HOME=str(tmp_path))
     assert failed.returncode == 2

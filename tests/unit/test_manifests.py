@@ -343,3 +343,58 @@ def test_memory_of_the_config_is_what_workers_are_told(rich: Path) -> None:
     arguments = worker["spec"]["containers"][0]["args"]
     assert arguments[arguments.index("--memory-limit") + 1] == str(cluster_spec.memory_bytes("4Gi"))
     assert worker["replicas"] == 2
+
+
+SOMEWHERE = """
+version: 1
+name: nightly
+data: {source: {latest: "s3://in/people-*.csv"}}
+schema: {quasi_identifiers: {age: {kind: numeric}}, sensitive: illness}
+tests:
+  - sanitizer: {name: precomputed, full: "s3://p/full.csv", without: "s3://p/{record}.csv", storage_options: %s}
+  - sanitizer: {name: command, argv: [tool, "{input}", "{output}"], env: %s}
+measures:
+  - {name: accuracy, synthetic: {source: "s3://s/synthetic.csv", storage_options: %s}}
+output: s3://out/
+"""
+
+
+def somewhere(folder: Path, *, sanitizer: str = "{}", env: str = "{}", measure: str = "{}") -> Path:
+    path = folder / "nightly.yaml"
+    path.write_text(SOMEWHERE % (sanitizer, env, measure), "utf-8")
+    return path
+
+
+def test_the_newest_file_of_a_bucket_can_be_audited_on_a_schedule(tmp_path: Path) -> None:
+    found = documents(somewhere(tmp_path), image=IMAGE, schedule="0 3 * * *")
+    assert only("CronJob", found)["spec"]["schedule"] == "0 3 * * *"
+    assert "latest" in only("ConfigMap", found)["data"]["config.yaml"]
+
+
+def test_variables_of_tests_reach_workers_and_those_of_measures_the_runner(tmp_path: Path) -> None:
+    path = somewhere(tmp_path, sanitizer="{key: '${PRE_KEY}'}", measure="{key: '${SYN_KEY}'}")
+    with pytest.raises(InputError, match=re.escape("which Secret holds ${PRE_KEY}, ${SYN_KEY}?")):
+        documents(path, image=IMAGE)
+    job = launched(documents(path, image=IMAGE, secret="bucket"))["job"]
+    by_container = {
+        container["name"]: {entry["name"] for entry in container["env"] if "valueFrom" in entry}
+        for spec in pod_specs(job)
+        for container in spec["containers"]
+    }
+    assert by_container["worker"] == {"PRE_KEY"}
+    assert by_container["runner"] == {"PRE_KEY", "SYN_KEY"}
+
+
+@pytest.mark.parametrize(
+    ("place", "where"),
+    [
+        ({"sanitizer": "{secret: hunter2}"}, "tests[0].sanitizer.storage_options.secret"),
+        ({"sanitizer": "{client_kwargs: {auth: [{token: hunter2}]}}"}, "tests[0].sanitizer.storage_options.client_kwargs"),
+        ({"env": "{API_TOKEN: hunter2}"}, "tests[1].sanitizer.env.API_TOKEN"),
+        ({"measure": "{password: hunter2}"}, "measures[0].synthetic.storage_options.password"),
+    ],
+)
+def test_a_literal_secret_is_refused_wherever_it_is(place: dict[str, str], where: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=re.escape(where)) as refused:
+        documents(somewhere(tmp_path, **place), image=IMAGE, secret="bucket")
+    assert "hunter2" not in str(refused.value)

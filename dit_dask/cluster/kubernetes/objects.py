@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dit_dask.cluster.local import ALLOCATOR
 from dit_dask.config.cluster import KubernetesConfig, Resources, memory_bytes
 
 Manifest = dict[str, Any]
@@ -19,8 +20,6 @@ CLUSTER_NAME, COMPONENT = "dask.org/cluster-name", "dask.org/component"
 NAME_LENGTH = 53  # the operator adds "-scheduler", and 63 is the limit
 # the HTTP routes that the operator needs, and none that forwards requests to other hosts
 ROUTES = [f"distributed.http.{name}" for name in ("health", "statics", "scheduler.info", "scheduler.json", "scheduler.api")]
-# as in cluster.local: workers keep the memory they free
-NANNY = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**26}
 POD_SECURITY = {
     "runAsNonRoot": True,
     "runAsUser": USER,
@@ -168,7 +167,7 @@ def _cluster_spec(shape: ClusterTemplate, variables: Sequence[str]) -> Manifest:
          "--dashboard-address", f":{WORKER_DASHBOARD}", "--local-directory", f"{SCRATCH}/dask"],
         resources.worker,
         variables,
-        environment={"DASK_SCHEDULER_ADDRESS": shape.address, "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": repr(NANNY)},
+        environment={"DASK_SCHEDULER_ADDRESS": shape.address, "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": repr(ALLOCATOR)},
     )  # fmt: skip
     return {
         "scheduler": {"spec": _serving(pod_spec(settings, scheduler), _SCHEDULER_PORTS), "service": _service(shape.name)},
