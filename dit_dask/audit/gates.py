@@ -15,16 +15,26 @@ from dit_dask.errors import InputError, unknown
 if TYPE_CHECKING:
     from dit_dask.audit.summary import TestSummary
 
-OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-    "==": operator.eq,
-    "!=": operator.ne,
+
+@dataclass(frozen=True)
+class Operator:
+    """How a value is compared with a limit, the operator that is true where this one is false, and whether it limits growth."""
+
+    holds: Callable[[float, float], bool]
+    opposite: str
+    is_upper_limit: bool = False
+
+
+OPERATORS = {
+    "<=": Operator(operator.le, ">", is_upper_limit=True),
+    "<": Operator(operator.lt, ">=", is_upper_limit=True),
+    ">=": Operator(operator.ge, "<"),
+    ">": Operator(operator.gt, "<="),
+    "==": Operator(operator.eq, "!="),
+    "!=": Operator(operator.ne, "=="),
 }
-OPPOSITE = {"<=": ">", ">": "<=", ">=": "<", "<": ">=", "==": "!=", "!=": "=="}
-GRAMMAR = re.compile(r"\s*([a-z_]+)(?:\[([^\]]+)\])?\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:inf|[\d.]+(?:[eE][+-]?\d+)?))\s*")
+_SYMBOLS = "|".join(re.escape(symbol) for symbol in sorted(OPERATORS, key=len, reverse=True))
+GRAMMAR = re.compile(rf"\s*([a-z_]+)(?:\[([^\]]+)\])?\s*({_SYMBOLS})\s*([+-]?(?:inf|[\d.]+(?:[eE][+-]?\d+)?))\s*")
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,7 @@ def parse(text: str, where: str) -> Gate:
 def parse_forbidden(text: str, where: str) -> Gate:
     """Read a condition that must not hold, as the gate that is its opposite: forbidding delta > 0.4 demands delta <= 0.4."""
     gate = parse(text, where)
-    symbol, number = OPPOSITE[gate.symbol], text.rpartition(gate.symbol)[2].strip()
+    symbol, number = OPERATORS[gate.symbol].opposite, text.rpartition(gate.symbol)[2].strip()
     return Gate(f"{gate.label} {symbol} {number}", gate.statistic, gate.key, symbol, gate.limit)
 
 
@@ -93,7 +103,7 @@ def judge(gates: Sequence[Gate], summaries: Sequence[TestSummary]) -> list[Verdi
 
 def already_failed(gates: Sequence[Gate], lower_bounds: Mapping[str, Statistics]) -> list[Verdict]:
     """The gates that no further record can save, given what the statistics of each test cannot fall below."""
-    upper = [gate for gate in gates if gate.symbol in ("<", "<=") and by_name()[gate.statistic].grows]
+    upper = [gate for gate in gates if OPERATORS[gate.symbol].is_upper_limit and by_name()[gate.statistic].grows]
     verdicts = [
         _verdict(gate, test, bounds.figure(gate.statistic, gate.key)) for gate in upper for test, bounds in lower_bounds.items()
     ]
@@ -103,5 +113,5 @@ def already_failed(gates: Sequence[Gate], lower_bounds: Mapping[str, Statistics]
 def _verdict(gate: Gate, test: str, value: Figure) -> Verdict:
     if value is None:  # what cannot be computed cannot vouch for a release
         return Verdict("failed", gate.text, test, None, gate.limit, f"{gate.label} does not apply here")
-    status: Literal["passed", "failed"] = "passed" if OPERATORS[gate.symbol](value, gate.limit) else "failed"
+    status: Literal["passed", "failed"] = "passed" if OPERATORS[gate.symbol].holds(value, gate.limit) else "failed"
     return Verdict(status, gate.text, test, float(value), gate.limit, f"{gate.label} is {value:.6g}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import WRONG_USAGE, Subcommand
+from dit_dask.config.cluster import KINDS
 from dit_dask.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _apply_options(checked: Config, options: argparse.Namespace) -> Config:
     chosen = checked.cluster
     where = getattr(options, "cluster", None)
     if where is not None:
-        known = where in ("local", "kubernetes")
+        known = where in KINDS
         chosen = replace(chosen, kind=where if known else "address", address=None if known else where)
     if options.workers is not None:
         chosen = replace(chosen, workers=options.workers)

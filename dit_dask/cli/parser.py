@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from dit_dask.config.cluster import ADDRESS, KINDS
+
 WRONG_USAGE = 2
-CLUSTER_ADDRESS = r"(tcp|tls)://[^/\s]+:[0-9]+"
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,7 @@ def _count(text: str) -> int:
 
 
 def _cluster(text: str) -> str:
-    if text not in ("local", "kubernetes") and not re.fullmatch(CLUSTER_ADDRESS, text):
-        raise argparse.ArgumentTypeError(f"must be local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT; got {text!r}")
+    kinds = [kind for kind in KINDS if kind != "address"]
+    if text not in kinds and not re.fullmatch(ADDRESS.pattern, text):
+        raise argparse.ArgumentTypeError(f"must be {', '.join(kinds)}, tcp://HOST:PORT or tls://HOST:PORT; got {text!r}")
     return text

@@ -18,6 +18,8 @@ _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", r"@sha256:[0-9a-f]{64}"
 _TAGGED = rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?:{_TAG}(?:{_DIGEST})?|{_DIGEST})"
 IMAGE = Text(_TAGGED, "an image with a tag other than latest, or a digest, such as registry.example.org/dit:0.1.0")
+KINDS = ("local", "address", "kubernetes")
+ADDRESS = Text(r"(tcp|tls)://[^/\s]+:[0-9]+", "an address such as tls://HOST:PORT")
 VALUE = Text(r"[A-Za-z0-9]?([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", "a label value")
 
 
@@ -156,9 +158,9 @@ KUBERNETES = Record(
 )
 CLUSTER = Record(
     {
-        "kind": Field(Choice(("local", "address", "kubernetes")), "local"),
+        "kind": Field(Choice(KINDS), "local"),
         "workers": Field(Integer(1), None, description="the machine's cores by default; 2 on Kubernetes"),
-        "address": Field(Text(r"(tcp|tls)://[^/\s]+:[0-9]+", "an address such as tls://HOST:PORT"), None),
+        "address": Field(ADDRESS, None),
         "timeout": Field(Integer(1), None, description="seconds to wait for the cluster; 8 for an address, 300 on Kubernetes"),
         "tls": Field(
             TLS, None, description="certificate files for tls:// and for tls_secret; Dask's own configuration by default"

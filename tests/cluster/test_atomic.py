@@ -48,8 +48,8 @@ def create(folder: Folder, text: str) -> bool:
 def enter(folder: Folder, number: int) -> None:
     for turn in range(4):
         run = f"{number}-{turn}"
-        figures = {"mondrian-k2": {"delta": number / 10, "mean": 0.0}}
-        index.append(folder, {"date": "2026-11-16", "name": run, "audit": "a", "run": run, "tests": figures})
+        figures = {"mondrian-k2": index.TestFigures({"delta": number / 10, "mean": 0.0})}
+        index.append(folder, index.IndexEntry("2026-11-16", run, "a", run, "digest", 10, figures))
 
 
 def test_one_of_many_creators_wins_and_all_see_the_same_content(folder: Folder) -> None:
@@ -63,7 +63,7 @@ def test_one_of_many_creators_wins_and_all_see_the_same_content(folder: Folder) 
 def test_the_index_loses_no_entry_of_many_writers_and_doubles_none(folder: Folder) -> None:
     with crowd(folder) as pool:
         list(pool.map(enter, [folder] * WRITERS, range(WRITERS)))
-    runs = [one["run"] for one in index.read(folder)]
+    runs = [entry.run for entry in index.read(folder)]
     assert sorted(runs) == sorted(f"{number}-{turn}" for number in range(WRITERS) for turn in range(4))
 
 
