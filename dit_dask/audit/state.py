@@ -71,7 +71,7 @@ class TestState:
             rows += size
         return together
 
-    def learn(self, records: Ints, influence: Influence) -> list[int]:
+    def record(self, records: Ints, influence: Influence) -> list[int]:
         """Take in the values of records; return the parts that wait for nothing more."""
         self.notes.update(influence.notes)
         new = np.flatnonzero(~self._known[records])  # another test of the group may have asked again for what is known here
@@ -119,7 +119,7 @@ class TestState:
         records, tested = self._record[self.rows_of(part)], ~np.isnan(influence.distance)
         if tested.all():
             self.written[part] = file
-        self.learn(records[tested], influence if tested.all() else influence.only(tested))
+        self.record(records[tested], influence if tested.all() else influence.only(tested))
 
     def chunks(self, sharing: Sequence[TestState] = ()) -> list[Ints]:
         """Cut the records unknown to this test, or to those that share its releases.

@@ -119,7 +119,7 @@ class TestTasks:
             for test, influence in zip(task.group, influences, strict=True):
                 state = self._states[test]
                 done_before = state.done
-                self._submit_write(test, state.learn(task.records, influence))
+                self._submit_write(test, state.record(task.records, influence))
                 state.seconds += seconds / len(task.group)
                 progress.advance(state.done - done_before)
             checkpoint()

@@ -44,7 +44,7 @@ def values(distances: Sequence[float], failures: Mapping[int, str] | None = None
 
 
 def learn(state: State, records: Sequence[int], influence: Influence) -> list[int]:
-    return state.learn(np.array(records, np.int64), influence)
+    return state.record(np.array(records, np.int64), influence)
 
 
 def folder_in(path: Path) -> Folder:
@@ -217,7 +217,7 @@ def test_estimates_are_kept_by_record_and_taken_over(tmp_path: Path) -> None:
     influence = dataclasses.replace(
         values([0.5] * len(everyone)), estimates={name: everyone + 10.0 * place for place, name in enumerate(names, 1)}
     )
-    assert state.learn(everyone, influence) == [0, 1]
+    assert state.record(everyone, influence) == [0, 1]
     for place, name in enumerate(names, 1):
         assert state.all_estimates().by_row[name].tolist() == (record + 10.0 * place).tolist()
         assert state.part(1)[3].estimates[name].tolist() == (record[4:] + 10.0 * place).tolist()
