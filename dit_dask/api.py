@@ -150,8 +150,8 @@ def audit(
     checked = check_config(document, folder=str(Path.cwd()))
     prepared = run.prepare(checked, None if isinstance(data, str) else data)
     workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    crew = run.Workers(cluster.in_process if client is None else lambda: nullcontext(client), workers)
-    finished = run.run(prepared, crew, progress.choose_progress(quiet=quiet))
+    connect = cluster.in_process if client is None else lambda: nullcontext(client)
+    finished = run.run(prepared, run.Workers(connect, workers), progress.choose_progress(quiet=quiet))
     secrets = prepared.rows.table.schema.sensitive.levels
     return Result(finished.folder, finished.summaries, finished.measures, finished.verdicts, secrets)
 

@@ -62,7 +62,7 @@ class LeftOut:
 
 
 def tables(config: Config) -> LeftOut:
-    """Find the rows that the config's black boxes must be asked without; without such tests, every distinct row."""
+    """Find the rows that the config's external sanitizers are called without; if there are none, every distinct row."""
     rows = load(config, others=external_columns(config) or [])
     frame = rows.frame
     if frame is None:

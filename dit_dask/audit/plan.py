@@ -24,7 +24,7 @@ SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a task: enough to hide overh
 PROBE_SECONDS = 0.25
 MOST_ROWS = 250_000  # of a part
 FEWEST_TASKS = 8  # a worker, of such a test: a lost gate should show before the end
-MOST_PARTS = 512  # of a test whose sanitizer is a black box
+MOST_PARTS = 512  # of a test with an external sanitizer
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def make(tests: Sequence[Test], workers: int, probes: Mapping[str, ProbeResult] 
 
 
 def _call_cost(test: Test, probed: ProbeResult) -> Cost:
-    """What a record costs where someone else sanitises: calls; learning comes on top and is small."""
+    """What a record costs of an external sanitizer costs: its calls; training adds little."""
     return Cost(0.0, probed.seconds * test.repeats)
 
 

@@ -121,11 +121,11 @@ class Counting:
     """Counts between start and stop, also when the work in between fails."""
 
     def __init__(self, progress: Progress, total: int, done: int) -> None:
-        self._watcher, self._total, self._done = progress, total, done
+        self._progress, self._total, self._done = progress, total, done
 
     def __enter__(self) -> Progress:
-        self._watcher.start(self._total, self._done)
-        return self._watcher
+        self._progress.start(self._total, self._done)
+        return self._progress
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._watcher.stop()
+        self._progress.stop()

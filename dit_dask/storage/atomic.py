@@ -1,4 +1,4 @@
-"""Reading, creating and amending single objects, each kind of storage by its own means."""
+"""Reading, creating and updating single objects, for each kind of storage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEMORY = threading.Lock()
 
 
 class ContendedError(OSError):
-    """Others changed an object again and again while it was to be amended."""
+    """Others changed an object again and again during an update."""
 
 
 class Objects(Protocol):
@@ -183,7 +183,7 @@ class LocalFiles:
 
 @dataclass(frozen=True)
 class OtherObjects:
-    """Any other fsspec filesystem: creates conditionally where it can; amends, then looks whether that lasted."""
+    """Any other fsspec filesystem: creates conditionally where it can; updates, then checks that the update lasted."""
 
     fs: Any
 

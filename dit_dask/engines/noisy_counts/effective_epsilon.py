@@ -1,4 +1,4 @@
-"""A black-box check of the noise itself: how much privacy do released beliefs lose at least?
+"""A check of the noise by its output alone: how much privacy do released beliefs lose at least?
 
 ε-differential privacy bounds every event: P(E | D) ≤ e^ε P(E | D⁻) + delta_dp, and the same with the sides exchanged.
 The events here are thresholds on the belief in the record's own value. One half of the samples chooses the event, the other
