@@ -9,6 +9,7 @@ import json
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from threadpoolctl import threadpool_limits
 import dit_dask as dit
 from dit_dask import cluster, run, seeds
 from dit_dask.audit.grammar import check_config
+from dit_dask.config.cluster import DEFAULT
 from dit_dask.inputs import datasets
 
 SCHEMA = {
@@ -51,7 +53,7 @@ def bare_loop(people, tests) -> float:
 
 def on_workers(people, tests, workers: int) -> float:
     """Seconds from the first task to the last merged distribution."""
-    settings = {"kind": "local", "workers": workers, "address": None}
+    settings = replace(DEFAULT, workers=workers)
     with cluster.connect(settings) as client, tempfile.TemporaryDirectory() as folder:
         warm = [dict(tests[0], records=list(range(8)))]
         dit.audit(people, schema=SCHEMA, tests=warm, client=client, output=folder)  # every worker loads its kernels

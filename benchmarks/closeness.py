@@ -14,19 +14,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from dit_dask import api, cluster
+from dit_dask.config.cluster import DEFAULT
 from dit_dask.inputs import datasets
 from dit_dask.measures.synthetic import space
 from dit_dask.measures.synthetic.columns import align
 
 ROOT = Path(__file__).parents[1]
 LEFT_OUT = ["split", "fnlwgt", "education-num"]
-LOCAL = {"kind": "local", "workers": 2, "address": None}
+LOCAL = replace(DEFAULT, workers=2)
 
 
 def adult() -> pd.DataFrame:

@@ -112,7 +112,7 @@ def make(tests: Sequence[Test], workers: int, probes: Mapping[str, ProbeResult] 
 
 
 def _call_cost(test: Test, probed: ProbeResult) -> Cost:
-    """What a record costs of an external sanitizer costs: its calls; training adds little."""
+    """A record of an external sanitizer costs its calls; training adds little."""
     return Cost(0.0, probed.seconds * test.repeats)
 
 

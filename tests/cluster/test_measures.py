@@ -17,6 +17,7 @@ from dit_dask import cluster, discrimination_by_value, discrimination_rate, run
 from dit_dask.audit import measure_plan as measurements
 from dit_dask.audit.grammar import read_config
 from dit_dask.audit.measure_plan import Measurement
+from dit_dask.config.cluster import DEFAULT
 from dit_dask.errors import RunError
 from dit_dask.execution import measures as measuring
 from dit_dask.execution.runner import TaskRunner
@@ -138,7 +139,7 @@ def test_a_cluster_shuffles_many_combinations_to_the_same_rate() -> None:
     table = pd.DataFrame({"x": rng.integers(0, 5, 4000), "y": rng.integers(0, 900, 4000), "z": rng.choice(["a", "b"], 4000)})
     lazy = dd.from_pandas(table, npartitions=20)  # more than one level of merging, so that pairs are shuffled
     expected = discrimination_rate(table["x"], table[["y", "z"]])
-    with cluster.connect({"kind": "local", "workers": 2, "address": None}):
+    with cluster.connect(replace(DEFAULT, workers=2)):
         assert discrimination_rate(lazy["x"], lazy[["y", "z"]]) == expected
         found = discrimination_by_value(lazy["x"], lazy[["y", "z"]])
     assert discrimination_rate(lazy["x"], lazy[["y", "z"]]) == expected  # threads, shuffling on disk

@@ -18,6 +18,7 @@ from distributed import Client
 from dit_dask import cluster, run
 from dit_dask.audit.grammar import read_config
 from dit_dask.audit.measure_plan import Measurement, MeasurePlan
+from dit_dask.config.cluster import DEFAULT
 from dit_dask.execution.external import probe_on_cluster, probe_on_worker
 from dit_dask.execution.measures import execute_measures
 from dit_dask.execution.progress import Silent
@@ -42,7 +43,7 @@ class Notes(Silent):
 @pytest.fixture(scope="module")
 def shared_client() -> Iterator[Client]:
     """Two workers for all tests of this module."""
-    with cluster.connect({"kind": "local", "workers": 2, "address": None}) as client:
+    with cluster.connect(replace(DEFAULT, workers=2)) as client:
         yield client
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import dit_dask as dit
 from dit_dask import cluster
+from dit_dask.config.cluster import DEFAULT
 from dit_dask.measures.synthetic import closeness as closest
 from tests.cluster.runs import dit as command
 
@@ -179,7 +181,7 @@ def test_blocks_on_a_cluster_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> N
     frames = people(400, 1), people(300, 2), people(200, 3)
     alone = dit.closeness(*frames, "euclidean")
     monkeypatch.setattr(closest, "BLOCK", 64)
-    with cluster.connect({"kind": "local", "workers": 2, "address": None}) as client:
+    with cluster.connect(replace(DEFAULT, workers=2)) as client:
         spread = dit.closeness(*frames, "euclidean", client=client)
     for name in ("dcr", "nndr", "holdout_dcr", "holdout_nndr"):
         assert getattr(spread, name).tobytes() == getattr(alone, name).tobytes()

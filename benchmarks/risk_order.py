@@ -1,6 +1,6 @@
 """What asking wisely saves: calls of a black box, and how soon the worst record is found.
 
-    python benchmarks/black_box.py [rows]
+    python benchmarks/risk_order.py [rows]
 
 One process, no cluster. The black box publishes Mondrian classes as text, so that all distances are known from the exact
 engine and only the order of work differs. Real rows are used where DIT_DATA leads to them.
