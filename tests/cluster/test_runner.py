@@ -96,7 +96,7 @@ def test_a_measure_whose_worker_is_killed_several_times_gives_the_same_result(
     (entry,) = execute_measures(TaskRunner(client, progress=notes), plan, prepared.folder)
     assert len(log.read_text().splitlines()) == kills
     assert any("lost its workers" in text for text in notes.texts)
-    assert (entry["value"], entry["records"]) == (sum(range(60)), 60)
+    assert (entry.value, entry.records) == (sum(range(60)), 60)
 
 
 def test_first_calls_whose_worker_is_killed_several_times_give_the_same_result(
