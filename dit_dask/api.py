@@ -1,4 +1,4 @@
-"""The Python face of an audit: frames or URLs in, tidy results out."""
+"""The Python API of an audit: frames or URLs in, data frames out."""
 
 from __future__ import annotations
 

@@ -97,12 +97,12 @@ def parse_forbidden(text: str, where: str) -> Gate:
 
 
 def judge(gates: Sequence[Gate], summaries: Sequence[TestSummary]) -> list[Verdict]:
-    """Hold every test against every gate."""
+    """Judge every test by every gate."""
     return [_verdict(gate, one.test, one.figure(gate.statistic, gate.key)) for gate in gates for one in summaries]
 
 
 def already_failed(gates: Sequence[Gate], lower_bounds: Mapping[str, Statistics]) -> list[Verdict]:
-    """The gates that no further record can save, given what the statistics of each test cannot fall below."""
+    """The gates that fail whatever the other records give, from what the statistics of each test cannot fall below."""
     upper = [gate for gate in gates if OPERATORS[gate.symbol].is_upper_limit and by_name()[gate.statistic].grows]
     verdicts = [
         _verdict(gate, test, bounds.figure(gate.statistic, gate.key)) for gate in upper for test, bounds in lower_bounds.items()
@@ -111,7 +111,7 @@ def already_failed(gates: Sequence[Gate], lower_bounds: Mapping[str, Statistics]
 
 
 def _verdict(gate: Gate, test: str, value: Figure) -> Verdict:
-    if value is None:  # what cannot be computed cannot vouch for a release
+    if value is None:  # what cannot be computed must not pass
         return Verdict("failed", gate.text, test, None, gate.limit, f"{gate.label} does not apply here")
     status: Literal["passed", "failed"] = "passed" if OPERATORS[gate.symbol].holds(value, gate.limit) else "failed"
     return Verdict(status, gate.text, test, float(value), gate.limit, f"{gate.label} is {value:.6g}")

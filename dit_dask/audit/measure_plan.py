@@ -59,7 +59,7 @@ class Measurement:
         """The same without the table of its test, which need not travel with every task."""
         return self if self.release_source is None else replace(self, release_source=replace(self.release_source, test=None))
 
-    def entry(self, finding: MeasureResult) -> MeasureEntry:
+    def entry(self, result: MeasureResult) -> MeasureEntry:
         """The object in measures.json."""
         release = None if self.release_source is None else self.release_source.parameters
         return MeasureEntry(
@@ -67,11 +67,11 @@ class Measurement:
             self.id,
             redact_measure(self.parameters),
             None if release is None else redact_sanitizer(release),
-            finding.value,
-            finding.by_value,
-            finding.records,
-            finding.more,
-            list(finding.columns),
+            result.value,
+            result.by_value,
+            result.records,
+            result.more,
+            list(result.columns),
         )
 
 

@@ -1,4 +1,4 @@
-"""Part files: the rows of a stretch of audited positions, as Parquet that vouches for its own content."""
+"""Part files: the rows of a stretch of audited positions, as Parquet with a digest of its own content."""
 
 from __future__ import annotations
 

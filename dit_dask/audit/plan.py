@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a task: enough to hide overhead, little enough to lose
 PROBE_SECONDS = 0.25
 MOST_ROWS = 250_000  # of a part
-FEWEST_TASKS = 8  # a worker, of such a test: a lost gate should show before the end
+FEWEST_TASKS = 8  # a worker, of such a test: a failed gate should show before the end
 MOST_PARTS = 512  # of a test with an external sanitizer
 
 

@@ -34,6 +34,11 @@ RECORDS = Field(
 )
 
 
+def records_of(procedure: str) -> dict[str, Record]:
+    """The parameters of all sanitizers that are audited by this procedure."""
+    return {name: SANITIZERS[name].parameters for name in SANITIZERS if SANITIZERS[name].procedure == procedure}
+
+
 def _test_record(fields: Mapping[str, Field]) -> Record:
     return Record(fields, partial(TestConfig, keys=tuple(fields)))
 
@@ -82,7 +87,7 @@ def noisy_record() -> Record:
     coupling = Field(Choice(COUPLINGS), "independent", sweep=True, description="common: the same noise on both sides")
     return _test_record(
         {
-            "sanitizer": Field(Component(noise.PARAMETERS)),
+            "sanitizer": Field(Component(records_of(noise.PROCEDURE))),
             "distance": Field(Component(dict.fromkeys(SCALES, Record())), ComponentConfig("emd"), sweep=True),
             "method": method,
             "samples": Field(Integer(2), 25_000, sweep=True, description="a side, where simulated"),

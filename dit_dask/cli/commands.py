@@ -324,7 +324,7 @@ SUBCOMMANDS = (
     ),
     Subcommand(
         "leave-out",
-        "write the tables to sanitise where the sanitizer cannot be handed over",
+        "write the tables to sanitise for a sanitizer that is not available here",
         "dit leave-out audit.yaml --to s3://private/inputs",
         arguments.leave_out_arguments,
         leave_out,

@@ -83,7 +83,7 @@ def diagnosis(address: str, files: TlsFiles | None, seconds: float) -> str:
     except OSError:
         return silent
     if parts.scheme == "tcp":
-        return f"the scheduler at {address} speaks TLS; use tls:// and cluster.tls" if _speaks_tls(place) else silent
+        return f"the scheduler at {address} uses TLS; use tls:// and cluster.tls" if _speaks_tls(place) else silent
     return _refusal(address, place, files) or silent
 
 
@@ -112,9 +112,9 @@ def _refusal(address: str, place: tuple[str, int], files: TlsFiles | None) -> st
     except ssl.SSLError as error:
         if "ALERT" in str(error):
             return f"the scheduler at {address} refuses this client's certificate, cluster.tls.cert"
-        return f"the scheduler at {address} does not speak TLS; is it tcp://?"
+        return f"the scheduler at {address} does not use TLS; is it tcp://?"
     except TimeoutError:
-        return None if _speaks_tls(place) else f"the scheduler at {address} does not speak TLS; is it tcp://?"
+        return None if _speaks_tls(place) else f"the scheduler at {address} does not use TLS; is it tcp://?"
     except OSError:
         return None
     return None

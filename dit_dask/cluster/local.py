@@ -59,7 +59,7 @@ def start(settings: ClusterConfig, _variables: Sequence[str] = ()) -> Iterator[C
     """Yield a client of the configured number of worker processes, on loopback."""
     from distributed import Client, LocalCluster
 
-    with _deaf_children():
+    with _ignore_interrupts():
         cluster = LocalCluster(
             n_workers=workers(settings),
             threads_per_worker=1,
@@ -72,7 +72,7 @@ def start(settings: ClusterConfig, _variables: Sequence[str] = ()) -> Iterator[C
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
+def _ignore_interrupts() -> Iterator[None]:
     """Start processes that ignore SIGINT: a terminal sends it to them too, and each would print a trace."""
     resource_tracker.ensure_running()  # its start would unblock the signal again
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -280,22 +280,22 @@ def _content(deployment: Deployment) -> dict[str, str]:
 def _launch(deployment: Deployment) -> Manifest:
     """What the launcher reads: the objects to create, with a stand-in for their name, and its limits."""
     config, settings = deployment.config, deployment.settings
-    shape = pods.ClusterTemplate(pods.JOB_NAME, deployment.namespace, deployment.name, deployment.workers, settings)
-    there = f"{{kind: address, address: {shape.address}, workers: {deployment.workers}, timeout: {READY_SECONDS}}}"
+    template = pods.ClusterTemplate(pods.JOB_NAME, deployment.namespace, deployment.name, deployment.workers, settings)
+    there = f"{{kind: address, address: {template.address}, workers: {deployment.workers}, timeout: {READY_SECONDS}}}"
     arguments = ["run", f"{pods.AUDIT}/{config.name}.yaml"]
     for override in (*deployment.options.overrides, f"cluster={there}"):
         arguments += ["--set", override.replace("$(", "$$(")]  # Kubernetes would replace it
     items = [{"key": "config.yaml", "path": f"{config.name}.yaml"}]
     items += [{"key": f"file-{number}", "path": path} for number, path in enumerate(deployment.files)]
     files = {"configMap": {"name": deployment.name, "items": items}}
-    job = pods.dask_job(shape, deployment.variables.worker, deployment.variables.runner, arguments, files)
+    job = pods.dask_job(template, deployment.variables.worker, deployment.variables.runner, arguments, files)
     limits = {
         "deadline": settings.deadline,
         "ready": READY_SECONDS,
         "retries": settings.retries,
         "keep": settings.keep,
     }
-    return {**limits, "job": job, **({"autoscaler": pods.autoscaler(shape)} if settings.adaptive else {})}
+    return {**limits, "job": job, **({"autoscaler": pods.autoscaler(template)} if settings.adaptive else {})}
 
 
 def _job_spec(deployment: Deployment) -> Manifest:

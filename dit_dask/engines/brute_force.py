@@ -92,7 +92,7 @@ def applies(procedure: object) -> str | None:
 
 
 def _releases(table: Table, records: Ints, procedure: ReleaseProcedure, repeat: int) -> Iterator[Release | str]:
-    """Sanitise the table without each record, all at once where the sanitizer can; a failure is told in words."""
+    """Sanitise the table without each record, all at once where the sanitizer can; a failure is a text."""
     sanitizer = procedure.sanitizer
     if isinstance(sanitizer, LeavesOneOut):
         yield from sanitizer.leave_one_out(table, records)

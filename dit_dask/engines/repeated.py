@@ -71,4 +71,4 @@ def applies(procedure: object) -> str | None:
 def check_distance(name: str, where: str) -> None:
     """Laws are compared coordinate by coordinate, which only these distances can."""
     if name not in SCALES:
-        raise InputError(f"{where}.distance must be {', '.join(SCALES)} where repeats are asked for; got {name!r}")
+        raise InputError(f"{where}.distance must be {', '.join(SCALES)} with repeats; got {name!r}")

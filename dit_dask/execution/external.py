@@ -1,4 +1,4 @@
-"""The external sanitizers of a run: checked, given a cache, probed on the cluster, and told which rows they are called for."""
+"""The external sanitizers of a run: checked, given a cache, and probed on the cluster, which decides the rows they are called for."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class KilledTaskError(RunError):
 
 @dataclass(frozen=True, eq=False)
 class TaskRunner:
-    """A cluster, how long it may finish nothing, and who is told."""
+    """A cluster, how long it may finish nothing, and where progress is shown."""
 
     client: Client
     watchdog: Watchdog = field(default_factory=Watchdog)

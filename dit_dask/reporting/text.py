@@ -66,7 +66,7 @@ def columns_in(output: Output) -> list[Column]:
 
 
 def claim(summary: TestSummary) -> str:
-    """Say whether the sanitizer kept its promise, and for how many not."""
+    """Say whether the claim holds, and for how many classes and records it does not."""
     simulation = summary.simulation
     if simulation is not None and simulation.effective_epsilon is not None:  # samples can refute a claim, never prove it
         loss = f"no: loses epsilon >= {number(simulation.effective_epsilon.at_least)}"

@@ -171,7 +171,7 @@ class LocalFiles:
                 self.replace(path, after)
 
     def remove_temporary(self, root: str) -> None:
-        """Remove half-written files that are too old to belong to someone at work."""
+        """Remove half-written files that are too old to belong to a running writer."""
         for folder, _, names in os.walk(root):
             for name in names:
                 if name.startswith(".") and name.endswith(".tmp"):
@@ -225,10 +225,10 @@ class OtherObjects:
 
 def objects(fs: Any) -> Objects:
     """Choose by the filesystem's protocol."""
-    spoken = protocols(fs)
-    if "file" in spoken:
+    names = protocols(fs)
+    if "file" in names:
         return LocalFiles()
-    return S3Objects(fs) if "s3" in spoken else OtherObjects(fs)
+    return S3Objects(fs) if "s3" in names else OtherObjects(fs)
 
 
 def protocols(fs: Any) -> tuple[str, ...]:

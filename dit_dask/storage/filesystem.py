@@ -17,7 +17,7 @@ from dit_dask.storage.retry import FIRST_PATIENCE_SECONDS, error_code, is_transi
 
 Answer = TypeVar("Answer")
 
-# a client without time limits hangs for minutes on a dead server; outages are ridden out here, not by the client
+# a client without time limits hangs for minutes on a dead server; outages are retried here, not by the client
 S3_DEFAULTS = {"connect_timeout": 5, "read_timeout": 30, "retries": {"mode": "standard", "max_attempts": 3}}
 EXTRAS = {"gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure"}
 SHORTEST_SECRET = 4
@@ -97,10 +97,10 @@ def reason(error: BaseException, location: Location | None = None) -> str:
     if is_transient(error):
         return f"the storage does not answer ({type(error).__name__})"
     text = first_line(error)
-    return _scrubbed(re.sub(r"\s+", " ", text), location)[:200] if text else type(error).__name__
+    return _remove_credentials(re.sub(r"\s+", " ", text), location)[:200] if text else type(error).__name__
 
 
-def _scrubbed(text: str, location: Location | None) -> str:
+def _remove_credentials(text: str, location: Location | None) -> str:
     """Take credentials out of someone else's words."""
     for secret in _secrets(location.storage_options) if location else ():
         text = text.replace(secret, MASK)

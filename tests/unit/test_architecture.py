@@ -69,3 +69,10 @@ def test_a_public_name_is_never_the_folder_of_the_same_name(name: str) -> None:
     import_module("dit_dask.audit.manifest")  # as any import from that folder, it could make `dit_dask.audit` the folder
 
     assert not isinstance(getattr(dit_dask, name), ModuleType)
+
+
+def test_every_file_that_the_table_of_changes_names_exists() -> None:
+    rows = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## Where to change what")[2]
+    named = set(re.findall(r"`([a-z_]+/[a-z_/]*(?:\.[a-z0-9.]+)?)`", rows))
+    assert len(named) > 15
+    assert not [name for name in named if not (ROOT / "dit_dask" / name).exists() and not (ROOT / name).exists()]

@@ -112,7 +112,7 @@ class Kube:
 
     def _call(self, work: Coroutine[Any, Any, Any], what: str) -> Any:
         """Run a call in the API's own thread; every failure becomes a one-line KubeError."""
-        future = asyncio.run_coroutine_threadsafe(_limited(work), self._loop)
+        future = asyncio.run_coroutine_threadsafe(_with_timeout(work), self._loop)
         try:
             return future.result()
         except TimeoutError as error:
@@ -160,7 +160,7 @@ class Kube:
         await asyncio.sleep(0.01)  # sockets close in the next iterations of the loop
 
 
-async def _limited(work: Coroutine[Any, Any, Any]) -> Any:
+async def _with_timeout(work: Coroutine[Any, Any, Any]) -> Any:
     async with asyncio.timeout(CALL_SECONDS):
         return await work
 

@@ -50,37 +50,37 @@ def start(settings: ClusterConfig, variables: Sequence[str] = ()) -> Iterator[Cl
     chosen = settings.kubernetes
     with kube.Kube(chosen.namespace) as api:
         name, workers = f"dit-{uuid4().hex[:10]}", settings.workers or 1
-        shape = pods.ClusterTemplate(name, api.namespace, name, workers, chosen)
+        template = pods.ClusterTemplate(name, api.namespace, name, workers, chosen)
         seconds = settings.timeout or READY_SECONDS
         try:
-            _create(api, shape, variables)
-            scheduler = _ready(api, shape, seconds)
-            place, dashboard = _route(api, shape, scheduler)
+            _create(api, template, variables)
+            scheduler = _ready(api, template, seconds)
+            place, dashboard = _route(api, template, scheduler)
             with (
                 dask.config.set({"distributed.dashboard.link": dashboard}),
                 address.reach(place, settings.tls, seconds) as client,
             ):
                 yield client
         finally:
-            with _undisturbed():
+            with _ignore_signals():
                 _remove(api, name)
 
 
-def _create(api: kube.Kube, shape: pods.ClusterTemplate, variables: Sequence[str]) -> None:
-    made = api.create(pods.dask_cluster(shape, variables, IDLE_SECONDS))
+def _create(api: kube.Kube, template: pods.ClusterTemplate, variables: Sequence[str]) -> None:
+    made = api.create(pods.dask_cluster(template, variables, IDLE_SECONDS))
     owner = {key: made[key] for key in ("apiVersion", "kind")} | {key: made["metadata"][key] for key in ("name", "uid")}
-    policy = pods.network_policy(shape.name, shape.namespace, shape.instance, shape.settings)
-    more = [policy, pods.autoscaler(shape)] if shape.settings.adaptive else [policy]
+    policy = pods.network_policy(template.name, template.namespace, template.instance, template.settings)
+    more = [policy, pods.autoscaler(template)] if template.settings.adaptive else [policy]
     for manifest in more:
         manifest["metadata"]["ownerReferences"] = [owner]  # removed with the cluster
         api.create(manifest)
 
 
-def _ready(api: kube.Kube, shape: pods.ClusterTemplate, seconds: float) -> str:
+def _ready(api: kube.Kube, template: pods.ClusterTemplate, seconds: float) -> str:
     """Wait for the scheduler and one worker; return the scheduler's pod. The operator may miss that they are ready."""
     deadline, stuck_since = time.monotonic() + seconds, 0.0
     while True:
-        found = api.find("Pod", {pods.CLUSTER_NAME: shape.name})
+        found = api.find("Pod", {pods.CLUSTER_NAME: template.name})
         by_part: dict[str, list[dict[str, Any]]] = {"scheduler": [], "worker": []}
         for pod in found:
             by_part.setdefault(pod["metadata"]["labels"].get(pods.COMPONENT, ""), []).append(pod)
@@ -111,12 +111,12 @@ def _not_ready(waiting: Sequence[str], by_part: Mapping[str, Sequence[Mapping[st
     return "; ".join(texts)
 
 
-def _route(api: kube.Kube, shape: pods.ClusterTemplate, scheduler: str) -> tuple[str, str]:
+def _route(api: kube.Kube, template: pods.ClusterTemplate, scheduler: str) -> tuple[str, str]:
     """Return the addresses of scheduler and dashboard: names inside Kubernetes; outside, where a name server is not to be
     trusted, ports forwarded through the API."""
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
-        return shape.address, f"http://{shape.name}-scheduler.{shape.namespace}.svc:{pods.DASHBOARD}/status"
-    scheme = shape.address.partition(":")[0]
+        return template.address, f"http://{template.name}-scheduler.{template.namespace}.svc:{pods.DASHBOARD}/status"
+    scheme = template.address.partition(":")[0]
     comm, dashboard = api.forward(scheduler, pods.COMM), api.forward(scheduler, pods.DASHBOARD)
     return f"{scheme}://127.0.0.1:{comm}", f"http://127.0.0.1:{dashboard}/status"
 
@@ -139,7 +139,7 @@ def _remove(api: kube.Kube, name: str) -> None:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _ignore_signals() -> Iterator[None]:
     """Ignore a second Ctrl-C while the cluster is removed."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -79,24 +79,24 @@ def labels(instance: str) -> dict[str, str]:
     }
 
 
-def dask_cluster(shape: ClusterTemplate, variables: Sequence[str], idle_seconds: int) -> Manifest:
+def dask_cluster(template: ClusterTemplate, variables: Sequence[str], idle_seconds: int) -> Manifest:
     """A DaskCluster; the operator removes it after a long idle time, in case its client was killed."""
     return {
         "apiVersion": DASK,
         "kind": "DaskCluster",
-        "metadata": {"name": shape.name, "namespace": shape.namespace, "labels": shape.labels},
-        "spec": {"idleTimeout": idle_seconds, **_cluster_spec(shape, variables)},
+        "metadata": {"name": template.name, "namespace": template.namespace, "labels": template.labels},
+        "spec": {"idleTimeout": idle_seconds, **_cluster_spec(template, variables)},
     }
 
 
 def dask_job(
-    shape: ClusterTemplate, worker: Sequence[str], runner: Sequence[str], arguments: Sequence[str], files: Manifest
+    template: ClusterTemplate, worker: Sequence[str], runner: Sequence[str], arguments: Sequence[str], files: Manifest
 ) -> Manifest:
     """A DaskJob: a Dask cluster and the runner that uses it, with the variables of both; `files` is the config's volume."""
     container = ContainerTemplate(
         "runner",
         ["dit", *arguments],
-        shape.settings.resources.runner,
+        template.settings.resources.runner,
         runner,
         volumes=[{"name": "audit", **files}],
         mounts=[{"name": "audit", "mountPath": AUDIT, "readOnly": True}],
@@ -104,24 +104,24 @@ def dask_job(
     return {
         "apiVersion": DASK,
         "kind": "DaskJob",
-        "metadata": {"name": shape.name, "namespace": shape.namespace, "labels": shape.labels},
+        "metadata": {"name": template.name, "namespace": template.namespace, "labels": template.labels},
         "spec": {
-            "cluster": {"spec": _cluster_spec(shape, worker)},
-            "job": {"spec": {"restartPolicy": "Never", **pod_spec(shape.settings, container)}},
+            "cluster": {"spec": _cluster_spec(template, worker)},
+            "job": {"spec": {"restartPolicy": "Never", **pod_spec(template.settings, container)}},
         },
     }
 
 
-def autoscaler(shape: ClusterTemplate) -> Manifest:
+def autoscaler(template: ClusterTemplate) -> Manifest:
     """A DaskAutoscaler for the cluster of that name."""
-    limits = shape.settings.adaptive
+    limits = template.settings.adaptive
     if limits is None:
         raise TypeError("only an adaptive cluster has an autoscaler")
     return {
         "apiVersion": DASK,
         "kind": "DaskAutoscaler",
-        "metadata": {"name": shape.name, "namespace": shape.namespace, "labels": shape.labels},
-        "spec": {"cluster": shape.name, "minimum": limits.minimum, "maximum": limits.maximum},
+        "metadata": {"name": template.name, "namespace": template.namespace, "labels": template.labels},
+        "spec": {"cluster": template.name, "minimum": limits.minimum, "maximum": limits.maximum},
     }
 
 
@@ -150,8 +150,8 @@ def _tcp(port: int) -> Manifest:
 DNS: Manifest = {"ports": [{"protocol": "UDP", "port": 53}, _tcp(53)]}
 
 
-def _cluster_spec(shape: ClusterTemplate, variables: Sequence[str]) -> Manifest:
-    settings, resources = shape.settings, shape.settings.resources
+def _cluster_spec(template: ClusterTemplate, variables: Sequence[str]) -> Manifest:
+    settings, resources = template.settings, template.settings.resources
     adaptive = settings.adaptive
     protocol = ["--protocol", "tls"] if settings.tls_secret else []
     scheduler = ContainerTemplate(
@@ -167,12 +167,12 @@ def _cluster_spec(shape: ClusterTemplate, variables: Sequence[str]) -> Manifest:
          "--dashboard-address", f":{WORKER_DASHBOARD}", "--local-directory", f"{SCRATCH}/dask"],
         resources.worker,
         variables,
-        environment={"DASK_SCHEDULER_ADDRESS": shape.address, "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": repr(ALLOCATOR)},
+        environment={"DASK_SCHEDULER_ADDRESS": template.address, "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": repr(ALLOCATOR)},
     )  # fmt: skip
     return {
-        "scheduler": {"spec": _serving(pod_spec(settings, scheduler), _SCHEDULER_PORTS), "service": _service(shape.name)},
+        "scheduler": {"spec": _serving(pod_spec(settings, scheduler), _SCHEDULER_PORTS), "service": _service(template.name)},
         "worker": {
-            "replicas": adaptive.minimum if adaptive else shape.workers,
+            "replicas": adaptive.minimum if adaptive else template.workers,
             "spec": _serving(pod_spec(settings, worker), {"http-dashboard": WORKER_DASHBOARD}),
         },
     }
@@ -204,22 +204,22 @@ def _serving(spec: Manifest, ports: Mapping[str, int]) -> Manifest:
     return spec | {"containers": [container]}
 
 
-def pod_spec(settings: KubernetesConfig, program: ContainerTemplate, *, dask: bool = True) -> Manifest:
-    """Return a pod that runs one program: not as root, only its scratch folder writable, no API token."""
+def pod_spec(settings: KubernetesConfig, container_template: ContainerTemplate, *, dask: bool = True) -> Manifest:
+    """Return a pod that runs one container_template: not as root, only its scratch folder writable, no API token."""
     certified = dask and settings.tls_secret
-    volumes: list[Manifest] = [{"name": "scratch", "emptyDir": {"sizeLimit": settings.scratch}}, *program.volumes]
-    mounts: list[Manifest] = [{"name": "scratch", "mountPath": SCRATCH}, *program.mounts]
+    volumes: list[Manifest] = [{"name": "scratch", "emptyDir": {"sizeLimit": settings.scratch}}, *container_template.volumes]
+    mounts: list[Manifest] = [{"name": "scratch", "mountPath": SCRATCH}, *container_template.mounts]
     if certified:
         volumes.append({"name": "tls", "secret": {"secretName": settings.tls_secret, "defaultMode": 0o440}})
         mounts.append({"name": "tls", "mountPath": CERTIFICATES, "readOnly": True})
-    memory = program.resources.memory
+    memory = container_template.resources.memory
     container = {
-        "name": program.name,
+        "name": container_template.name,
         "image": settings.image,
-        "args": list(program.arguments),
-        "env": _environment(settings, program, certified=bool(certified)),
+        "args": list(container_template.arguments),
+        "env": _environment(settings, container_template, certified=bool(certified)),
         **({"envFrom": [{"secretRef": {"name": name}} for name in settings.env_from]} if dask and settings.env_from else {}),
-        "resources": {"requests": {"cpu": program.resources.cpu, "memory": memory}, "limits": {"memory": memory}},
+        "resources": {"requests": {"cpu": container_template.resources.cpu, "memory": memory}, "limits": {"memory": memory}},
         "securityContext": CONTAINER_SECURITY,
         "volumeMounts": mounts,
     }
@@ -242,9 +242,14 @@ def _placement(settings: KubernetesConfig) -> Manifest:
     return {key: value for key, value in given.items() if value}
 
 
-def _environment(settings: KubernetesConfig, program: ContainerTemplate, *, certified: bool) -> list[Manifest]:
+def _environment(settings: KubernetesConfig, container_template: ContainerTemplate, *, certified: bool) -> list[Manifest]:
     """Return environment entries: plain settings by value, secrets by reference only."""
-    plain = {"HOME": SCRATCH, "TMPDIR": SCRATCH, "NUMBA_CACHE_DIR": f"{SCRATCH}/numba", **(program.environment or {})}
+    plain = {
+        "HOME": SCRATCH,
+        "TMPDIR": SCRATCH,
+        "NUMBA_CACHE_DIR": f"{SCRATCH}/numba",
+        **(container_template.environment or {}),
+    }
     if certified:
         prefix = "DASK_DISTRIBUTED__COMM__"
         plain |= {f"{prefix}REQUIRE_ENCRYPTION": "True", f"{prefix}TLS__CA_FILE": f"{CERTIFICATES}/ca.crt"}
@@ -253,7 +258,9 @@ def _environment(settings: KubernetesConfig, program: ContainerTemplate, *, cert
             plain |= {f"{prefix}TLS__{role}__KEY": f"{CERTIFICATES}/tls.key"}
     listed: list[Manifest] = [{"name": name, "value": value} for name, value in plain.items()]
     secret = {"name": settings.secret}
-    return listed + [{"name": name, "valueFrom": {"secretKeyRef": {**secret, "key": name}}} for name in program.variables]
+    return listed + [
+        {"name": name, "valueFrom": {"secretKeyRef": {**secret, "key": name}}} for name in container_template.variables
+    ]
 
 
 def trouble(pod: Mapping[str, Any]) -> str | None:
