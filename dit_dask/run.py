@@ -16,7 +16,7 @@ from dit_dask.audit.build import build_tests, external_columns
 from dit_dask.audit.gates import Gate, Verdict
 from dit_dask.audit.grammar import config_record, redact
 from dit_dask.audit.identity import run_digest, test_id
-from dit_dask.audit.journal import Journal, open_journal
+from dit_dask.audit.journal import Journal, Opened, open_journal
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
 from dit_dask.audit.state import TestState
@@ -179,11 +179,10 @@ def _complete(
 def _open(prepared: PreparedRun, progress: Progress) -> Journal:
     """Open the folder: go on with an earlier session of this version, or begin."""
     prepared.folder.remove_temporary()
-    new = _new_manifest(prepared)
-    journal, earlier = open_journal(prepared.folder, new)
-    if earlier is None or journal.manifest is new:
-        if earlier is not None:
-            progress.note("the folder holds a run of another version: starting over")
+    journal, opened = open_journal(prepared.folder, _new_manifest(prepared))
+    if opened is Opened.OTHER_VERSION:
+        progress.note("the folder holds a run of another version: starting over")
+    if opened is not Opened.EARLIER_SESSION:
         progress.note(f"{prepared.rows.described()}; measuring {_count_work(prepared)}")
     return journal
 
@@ -209,7 +208,7 @@ def _resolve_config(config: Config) -> dict[str, Any]:
         "data": asdict(config.data),
         "schema": asdict(config.checked_schema),
         "tests": [point.document() for point in config.tests],
-        "measures": [point.measure.keys for point in config.measures],
+        "measures": [point.measure.document() for point in config.measures],
         "gates": config.gates,
         "stop_on_breach": config.stop_on_breach,
         "output": asdict(config.output),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask import seeds
+from dit_dask.audit.grammar import redact_test
 from dit_dask.audit.identity import hashed_id, test_id
 from dit_dask.audit.procedures import PROCEDURES
 from dit_dask.audit.test import Test
@@ -64,7 +65,9 @@ class _Builder:
         procedure = kind.build(point, context, self._sanitizer(point.sanitizer, context))
         engine, reason = choose(point.engine, procedure, where)
         audited = _audited_rows(point.records, rows.used, where)
-        test = Test(identity, point, point.identity(), procedure, engine, reason, self._bin(point), audited)
+        parameters = point.identity()
+        shown = redact_test(parameters)
+        test = Test(identity, point, parameters, shown, procedure, engine, reason, self._bin(point), audited)
         return test if test.external is None else replace(test, rows=self._single_rows())
 
     def _bin(self, point: TestConfig) -> Rows:

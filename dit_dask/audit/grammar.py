@@ -86,8 +86,10 @@ def _test_points(tests: Sequence[Any]) -> Iterator[TestConfig]:
         where = f"tests[{index}]"
         if not isinstance(document, Mapping):
             raise InputError(f"{where} must be a mapping with a sanitizer")
-        for point in expand(document, constraint.record(document), where):
-            yield constraint.check(point, where)
+        record = constraint.record(document)
+        for point in expand(document, record, where):
+            checked: TestConfig = record.check(point, where)
+            yield replace(checked, where=where)
 
 
 def _measure_points(measures: Sequence[Any]) -> Iterator[MeasureConfig]:

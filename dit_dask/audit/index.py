@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dit_dask.audit.manifest import Manifest, now
@@ -19,6 +19,7 @@ from dit_dask.storage.folder import Folder
 
 NAME = "index.json"
 SCHEMA_VERSION = 1
+KEYS = ("date", "name", "audit", "run", "fingerprint", "rows")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class IndexEntry:
     fingerprint: str
     rows: int
     tests: Mapping[str, TestFigures]
+    more: Mapping[str, Any] = field(default_factory=dict)  # what another version wrote
 
     @property
     def series(self) -> tuple[str, str]:
@@ -76,13 +78,14 @@ class IndexEntry:
     def document(self) -> dict[str, Any]:
         """As in index.json."""
         tests = {test: figures.document() for test, figures in self.tests.items()}
-        return {one.name: getattr(self, one.name) for one in fields(self)} | {"tests": tests}
+        return {name: getattr(self, name) for name in KEYS} | {"tests": tests} | dict(self.more)
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> IndexEntry:
         """The inverse of `document`."""
-        known = {one.name: document[one.name] for one in fields(cls)}
-        return cls(**known | {"tests": {test: TestFigures.read(kept) for test, kept in document["tests"].items()}})
+        known = {name: document[name] for name in KEYS}
+        tests = {test: TestFigures.read(kept) for test, kept in document["tests"].items()}
+        return cls(**known, tests=tests, more={key: value for key, value in document.items() if key not in (*KEYS, "tests")})
 
 
 def describe_run(folder: Folder, manifest: Manifest, summaries: Sequence[TestSummary]) -> IndexEntry:

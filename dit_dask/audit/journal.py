@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 
 from dit_dask.audit import manifest
 from dit_dask.audit.manifest import COMPLETE, FAILED, RUNNING, Manifest
@@ -53,12 +54,22 @@ class Journal:
             return
 
 
-def open_journal(folder: Folder, fresh: Manifest) -> tuple[Journal, Manifest | None]:
-    """Go on with the manifest of an earlier session of this version, or begin a new one; also return what was there."""
-    earlier = manifest.read(folder)
-    if earlier is not None and earlier.versions["dit_dask"] == fresh.versions["dit_dask"]:
-        return Journal(folder, replace(earlier, config=fresh.config)), earlier
-    if earlier is not None:
+class Opened(Enum):
+    """What was found where a run is to be written."""
+
+    NOTHING = "nothing"
+    OTHER_VERSION = "a run of another version"
+    EARLIER_SESSION = "an earlier session of the same run"
+
+
+def open_journal(folder: Folder, new: Manifest) -> tuple[Journal, Opened]:
+    """Go on with the manifest of an earlier session of this version, or begin a new one."""
+    stored = manifest.stored_version(folder)
+    if stored is not None and stored != new.versions["dit_dask"]:  # its other files may have another form too
         manifest.discard(folder)
-    manifest.write(folder, fresh)  # also finds out, before any work, whether the output can be written
-    return Journal(folder, fresh), earlier
+    earlier = manifest.read(folder) if stored == new.versions["dit_dask"] else None
+    if earlier is not None:
+        return Journal(folder, replace(earlier, config=new.config)), Opened.EARLIER_SESSION
+    manifest.write(folder, new)  # also finds out, before any work, whether the output can be written
+    is_other = stored not in (None, new.versions["dit_dask"])
+    return Journal(folder, new), Opened.OTHER_VERSION if is_other else Opened.NOTHING

@@ -123,6 +123,12 @@ def read(folder: Folder) -> Manifest | None:
         return None
 
 
+def stored_version(folder: Folder) -> str | None:
+    """The version of dit_dask that wrote the manifest, whatever else it holds; None where there is none."""
+    versions_then = parse_mapping(folder.read(NAME)).get("versions")
+    return str(versions_then.get("dit_dask")) if isinstance(versions_then, Mapping) else None
+
+
 def write(folder: Folder, manifest: Manifest) -> None:
     """Replace the manifest, also while other sessions note theirs: none of them overwrites it by what it read before."""
     content = render_json(manifest.document())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask import seeds
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 class ReleaseSource:
     """A sanitizer of the run, by its first test; the original is published as it is."""
 
-    parameters: Mapping[str, Any] | None
+    parameters: Mapping[str, Any] | None = field(repr=False)
     test: Test | None
+    shown_parameters: Mapping[str, Any] | None = None  # without secrets
 
     def release(self, rows: Rows) -> Release:
         """Publish the table, as the test of this sanitizer does."""
@@ -50,7 +51,8 @@ class Measurement:
 
     id: str
     name: str
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(repr=False)
+    shown_parameters: Mapping[str, Any]  # without secrets
     measure: Measure
     tables: Mapping[str, int]
     release_source: ReleaseSource | None
@@ -61,12 +63,11 @@ class Measurement:
 
     def entry(self, result: MeasureResult) -> MeasureEntry:
         """The object in measures.json."""
-        release = None if self.release_source is None else self.release_source.parameters
         return MeasureEntry(
             self.name,
             self.id,
-            redact_measure(self.parameters),
-            None if release is None else redact_sanitizer(release),
+            self.shown_parameters,
+            None if self.release_source is None else self.release_source.shown_parameters,
             result.value,
             result.by_value,
             result.records,
@@ -116,7 +117,7 @@ def release_sources(tests: Sequence[Test]) -> list[ReleaseSource]:
     for test in tests:
         parameters = test.parameters["sanitizer"]
         if test.procedure.publishes_release:
-            found.setdefault(json.dumps(parameters, default=str), ReleaseSource(parameters, test))
+            found.setdefault(json.dumps(parameters, default=str), ReleaseSource(parameters, test, redact_sanitizer(parameters)))
     return [ORIGINAL, *found.values()]
 
 
@@ -136,6 +137,7 @@ def build_measure_plan(
             places[key] = sources.index(source)
         parameters = {key: _drop_nulls(value) for key, value in keys.items() if value is not None}
 
+        shown = redact_measure(parameters)
         fields, of_releases = kind.parameters.fields, kind.of_releases(keys)
         telling = {key: value for key, value in parameters.items() if key == "name" or value != fields[key].default}
         for release_source in release_sources(tests) if of_releases else [None]:
@@ -144,7 +146,7 @@ def build_measure_plan(
                 raise InputError(f"{where} repeats another measure: {identity}")
             context = Context(rows.table.schema, rows.used, config.seed, identity, where, read)
             built = kind.build(keys, context)
-            measurements.append(Measurement(identity, name, parameters, built, places, release_source))
+            measurements.append(Measurement(identity, name, parameters, shown, built, places, release_source))
     shared_inputs = SharedInputs(frame, rows, tables, config.seed)
     return MeasurePlan(shared_inputs, measurements, _digest(shared_inputs, measurements))
 

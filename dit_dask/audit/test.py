@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import TestConfig
@@ -45,7 +45,8 @@ class Test:
 
     id: str
     config: TestConfig
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(repr=False)
+    shown_parameters: Mapping[str, Any]  # without secrets
     procedure: Procedure
     engine: str
     engine_reason: str

@@ -288,9 +288,11 @@ class Record:
         copy: dict[str, Any] = {}
         for key, value in document.items():
             entry, place = self.fields.get(key), f"{where}.{key}" if where else str(key)
-            decided = value if entry is None else decide(entry, value, place)
-            if entry is None or decided is DROP:
-                copy |= {key: value} if entry is None else {}
+            if entry is None:
+                copy[key] = value
+                continue
+            decided = decide(entry, value, place)
+            if decided is DROP:
                 continue
             swept = entry.sweep and isinstance(decided, list)
             copy[key] = (ListOf(entry.constraint) if swept else entry.constraint).rewrite(decided, decide, place)
@@ -326,13 +328,17 @@ class ComponentConfig:
     """A component that a config names: its parameters, and the settings that cannot change a result."""
 
     name: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Dask logs the arguments of a failed task
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def keys(self) -> dict[str, Any]:
         """Parameters and settings together, as a component is built from them."""
         return {"name": self.name, **self.parameters, **self.settings}
+
+    def document(self) -> dict[str, Any]:
+        """Parameters and settings that were given."""
+        return {key: value for key, value in self.keys.items() if value is not None}
 
     def identity(self) -> dict[str, Any]:
         """The parameters that were given; what lies inside one, such as a null, is a value."""

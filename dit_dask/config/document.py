@@ -58,7 +58,7 @@ class Sample:
 class DataConfig:
     """The keys of `data`."""
 
-    source: str | Latest
+    source: str | Latest = field(repr=False)
     storage_options: Mapping[str, Any] = field(repr=False)
     missing: Sequence[Mark] | Mapping[str, Sequence[Mark]]
     limit: int | None
@@ -135,9 +135,9 @@ class TestConfig:
 
     def document(self) -> dict[str, Any]:
         """All keys, those that cannot change a result too."""
-        settings = {key: value for key, value in self.sanitizer.settings.items() if value is not None}
-        identity = self.identity()
-        return identity | {"sanitizer": identity["sanitizer"] | settings}
+        values = {key: getattr(self, key) for key in self.keys}
+        components = {key: value.document() for key, value in values.items() if isinstance(value, ComponentConfig)}
+        return self.identity() | components
 
 
 def _identity(value: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dit_dask.config.constraints import Record
@@ -46,6 +48,14 @@ class Kind(Generic[T]):
     procedure: str = "release"
 
 
+@lru_cache(maxsize=64)
+def _entry_points(group: str, _path: tuple[str, ...]) -> dict[str, Any]:
+    """What installed packages offer; looked up once for each search path, for a sweep asks hundreds of times."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=group)}
+
+
 class Registry(Mapping[str, Kind[T]]):
     """Built-in kinds by name, and those that installed packages offer through an entry-point group."""
 
@@ -54,9 +64,7 @@ class Registry(Mapping[str, Kind[T]]):
         self._builtin = dict(builtin)
 
     def _offered(self) -> dict[str, Any]:
-        from importlib.metadata import entry_points
-
-        return {point.name: point for point in entry_points(group=self._group)}
+        return _entry_points(self._group, tuple(sys.path))
 
     def __getitem__(self, name: str) -> Kind[T]:
         if name in self._builtin:

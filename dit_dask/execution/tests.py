@@ -60,7 +60,7 @@ class WriteTask:
     parts: Sequence[int]
 
 
-class Checkpoint(Protocol):
+class Observer(Protocol):
     """Looks at the states between the tasks, and may end the run."""
 
     def __call__(self) -> None:
@@ -78,7 +78,7 @@ def start_compiling(client: Client) -> Future:
 
 
 def execute_tests(
-    runner: TaskRunner, tests: Sequence[Test], folder: Folder, states: Sequence[TestState], checkpoint: Checkpoint
+    runner: TaskRunner, tests: Sequence[Test], folder: Folder, states: Sequence[TestState], checkpoint: Observer
 ) -> list[Outcome]:
     """Compute what is unknown, write what is unwritten, reduce every test."""
     shared = SharedTests(tests)
@@ -104,7 +104,7 @@ class TestTasks:
         self._session, self._shared, self._folder, self._states = session, shared, folder, states
         self._tasks: dict[Future, InfluenceTask | WriteTask] = {}
 
-    def compute(self, progress: Progress, checkpoint: Checkpoint) -> None:
+    def compute(self, progress: Progress, checkpoint: Observer) -> None:
         """Compute and write until nothing is missing."""
         for group in group_shared_releases(self._states):
             self._submit_influence(group)

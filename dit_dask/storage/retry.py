@@ -30,7 +30,7 @@ FINAL = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError,
 def retry_transient(action: Callable[[], Answer], patience: float = PATIENCE_SECONDS) -> Answer:
     """Do something that needs the storage; after transient failures try again, with growing pauses, until patience ends."""
     retrying = Retrying(
-        retry=retry_if_exception(is_transient),
+        retry=retry_if_exception(lambda error: isinstance(error, Exception) and is_transient(error)),  # never an interrupt
         wait=wait_exponential(FIRST_PAUSE, LONGEST_PAUSE),
         stop=stop_before_delay(patience),
         before_sleep=_log_failure,

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from importlib import metadata
 
-from dit_dask.audit.grammar import config_record, named_files, redact, redact_test, secret_values
+import pytest
+
+from dit_dask.audit.grammar import check_config, config_record, named_files, redact, redact_test, secret_values
+from dit_dask.config import registry
 from dit_dask.config.constraints import Component, Field, Integer, ListOf, MapOf, Record, Text, declared, result_document
 
+SCHEMA = {"quasi_identifiers": {"x": {"kind": "numeric"}}, "sensitive": "s"}
 INNER = Record({"path": Field(Text(), None, file=True), "options": Field(MapOf(Text()), {}, secret=True, affects_result=False)})
 OUTER = Record(
     {
@@ -39,7 +44,7 @@ CONFIG = {
                 "params": {"env": {"A": "SECRET1"}, "k": 5},
             }
         },
-        {"sanitizer": {"name": "command", "argv": ["a"], "env": {"TOKEN": "SECRET2"}}},
+        {"sanitizer": {"name": "command", "argv": ["a", "{input}", "{output}"], "env": {"TOKEN": "SECRET2"}}},
         {"sanitizer": {"name": "precomputed", "full": "f", "without": "w", "storage_options": {"list": ["SECRET3"]}}},
         {"sanitizer": "raw"},
     ],
@@ -95,3 +100,20 @@ def test_every_secret_of_a_config_is_found_and_masked() -> None:
 def test_redaction_leaves_ordinary_parameters_alone() -> None:
     parameters = {"sanitizer": {"name": "mondrian", "k": 5}, "distance": {"name": "emd"}, "records": {"sample": 5, "seed": 1}}
     assert redact_test(parameters) == parameters
+
+
+def test_no_secret_is_in_the_text_form_of_a_value_that_travels_to_workers() -> None:
+    config = check_config(CONFIG | {"tests": CONFIG["tests"][2:4], "measures": CONFIG["measures"][1:]}, ".")
+    assert not any(secret in repr([config, config.tests, config.measures]) for secret in ("SECRET", "pw@"))
+
+
+def test_a_sweep_of_hundreds_of_points_reads_the_registries_once() -> None:
+    calls: list[str] = []
+    original = metadata.entry_points
+    registry._entry_points.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metadata, "entry_points", lambda **given: calls.append(str(given)) or original(**given))
+        tests = [{"sanitizer": {"name": "mondrian", "k": list(range(2, 302))}}]
+        config = check_config({"version": 1, "data": {"source": "a.csv"}, "schema": SCHEMA, "tests": tests}, ".")
+    assert len(config.tests) == 300
+    assert len(calls) == len(set(calls)) <= 6

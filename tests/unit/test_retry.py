@@ -92,3 +92,18 @@ def test_a_refusal_is_raised_at_once(clock: Clock) -> None:
     with pytest.raises(PermissionError):
         retry.retry_transient(lambda: (_ for _ in ()).throw(PermissionError()))
     assert clock.pauses == []
+
+
+def test_an_interrupt_during_an_outage_is_not_retried(clock: Clock) -> None:
+    calls = []
+
+    def interrupted() -> None:
+        calls.append(1)
+        try:
+            raise ConnectionResetError
+        except ConnectionResetError:
+            raise KeyboardInterrupt  # noqa: B904 - as inside a client's own pause
+
+    with pytest.raises(KeyboardInterrupt):
+        retry.retry_transient(interrupted)
+    assert calls == [1]
