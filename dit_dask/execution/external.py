@@ -1,4 +1,4 @@
-"""The external sanitizers of a run: checked, given a cache, and probed on the cluster, which decides the rows they are called for."""
+"""The external sanitizers of a run: checked, given a cache, and probed on the cluster before the rows to test are chosen."""
 
 from __future__ import annotations
 
