@@ -18,6 +18,7 @@ from distributed import Client
 from dit_dask import cluster, run
 from dit_dask.audit.grammar import read_config
 from dit_dask.audit.measure_plan import Measurement, MeasurePlan
+from dit_dask.config.cluster import DEFAULT
 from dit_dask.execution.external import probe_on_cluster, probe_on_worker
 from dit_dask.execution.measures import execute_measures
 from dit_dask.execution.progress import Silent
@@ -42,7 +43,7 @@ class Notes(Silent):
 @pytest.fixture(scope="module")
 def shared_client() -> Iterator[Client]:
     """Two workers for all tests of this module."""
-    with cluster.connect({"kind": "local", "workers": 2, "address": None}) as client:
+    with cluster.connect(replace(DEFAULT, workers=2)) as client:
         yield client
 
 
@@ -95,7 +96,7 @@ def test_a_measure_whose_worker_is_killed_several_times_gives_the_same_result(
     (entry,) = execute_measures(TaskRunner(client, progress=notes), plan, prepared.folder)
     assert len(log.read_text().splitlines()) == kills
     assert any("lost its workers" in text for text in notes.texts)
-    assert (entry["value"], entry["records"]) == (sum(range(60)), 60)
+    assert (entry.value, entry.records) == (sum(range(60)), 60)
 
 
 def test_first_calls_whose_worker_is_killed_several_times_give_the_same_result(
