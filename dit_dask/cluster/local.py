@@ -1,9 +1,12 @@
-"""A cluster on this machine, on loopback only."""
+"""A cluster on this machine, on loopback only, which no other user of the machine can use."""
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -23,17 +26,21 @@ ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**26}
 @contextmanager
 def in_process() -> Iterator[Client]:
     """Yield a client whose one worker is a thread of this process: works in scripts, notebooks and tests alike."""
-    from distributed import Client, LocalCluster
+    from distributed import Client
+
+    from dit_dask.cluster.nodes import PrivateCluster, PrivateWorker
 
     configure(debug=False)
     with (
-        LocalCluster(
+        PrivateCluster(
             n_workers=1,
             threads_per_worker=1,
             processes=False,
             protocol="inproc://",
-            dashboard_address=f"{LOOPBACK}:0",
+            worker_class=PrivateWorker,
+            dashboard_address=None,
             memory_limit=None,
+            local_directory=scratch_folder(),
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -56,19 +63,49 @@ def memory(settings: ClusterConfig) -> int:
 
 @contextmanager
 def start(settings: ClusterConfig, _variables: Sequence[str] = ()) -> Iterator[Client]:
-    """Yield a client of the configured number of worker processes, on loopback."""
-    from distributed import Client, LocalCluster
+    """Yield a client of the configured number of worker processes, on loopback and with mutual TLS.
+
+    The scheduler unpickles what it gets, so no other machine may reach it, and no other user of this one may use it: the
+    certificate is made for this cluster, exists in the memory of its processes, and ends with them.
+    """
+    from distributed import Client
+    from distributed.security import Security
+
+    from dit_dask.cluster.nodes import PrivateCluster, PrivateNanny
 
     with _ignore_interrupts():
-        cluster = LocalCluster(
+        cluster = PrivateCluster(
             n_workers=workers(settings),
             threads_per_worker=1,
             memory_limit=memory(settings),
-            host=LOOPBACK,  # the scheduler unpickles what it gets, so no other machine may reach it
-            dashboard_address=f"{LOOPBACK}:0",
+            host=LOOPBACK,
+            protocol="tls://",
+            security=Security.temporary(),
+            worker_class=PrivateNanny,
+            dashboard_address=f"{LOOPBACK}:0" if settings.dashboard else None,
+            local_directory=scratch_folder(),
         )
     with cluster, Client(cluster) as client:
         yield client
+
+
+def scratch_folder() -> str:
+    """Return a folder that only this user can read: workers write there what does not fit into their memory.
+
+    It has one name for each user, so that Dask finds and removes what killed workers left.
+    """
+    import dask
+
+    base = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
+    path = os.path.join(base, f"dit-workers-{os.getuid()}")
+    os.makedirs(base, exist_ok=True)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        found = os.lstat(path)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            return tempfile.mkdtemp(prefix="dit-workers-", dir=base)  # somebody else took the name
+    return path
 
 
 @contextmanager

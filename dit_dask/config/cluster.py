@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dit_dask.config.constraints import Choice, Field, Integer, ListOf, MapOf, Number, Record, Text
+from dit_dask.config.constraints import Choice, Field, Flag, Integer, ListOf, MapOf, Number, Record, Text
 
 NAME = Text(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "a Kubernetes name: 1 to 63 lower-case letters, digits and inner dashes")
 # a Secret or a ServiceAccount may have dots in its name
@@ -91,6 +91,7 @@ class ClusterConfig:
     tls: TlsFiles | None
     kubernetes: KubernetesConfig
     stall_minutes: float | None
+    dashboard: bool
 
     @property
     def stall_seconds(self) -> float | None:
@@ -168,6 +169,11 @@ CLUSTER = Record(
         "kubernetes": Field(KUBERNETES, KUBERNETES.check({}, "")),
         "stall_minutes": Field(
             Number(0), None, description="end a run in which nothing is finished for so long; 30 by default"
+        ),
+        "dashboard": Field(
+            Flag(),
+            False,
+            description="local clusters: serve Dask's dashboard on loopback, without a password, to every user of this machine",
         ),
     },
     ClusterConfig,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import os
 import threading
 import time
@@ -18,11 +19,16 @@ from dit_dask.storage.retry import error_code
 Change = Callable[[bytes | None], bytes | None]
 MOST_UPDATES = 60
 STALE_SECONDS = 3600
+LOCK_SECONDS, LOCK_NOTICE_SECONDS = 60.0, 2.0  # honest writers hold it for milliseconds
 _MEMORY = threading.Lock()
 
 
 class ContendedError(OSError):
     """Others changed an object again and again during an update."""
+
+
+class LockedError(OSError):
+    """Another process holds the lock of a folder and does not let it go."""
 
 
 class Objects(Protocol):
@@ -258,7 +264,25 @@ def _locked(path: str) -> Iterator[None]:
     """Hold the folder's lock, which needs no file of its own and ends with the process."""
     folder = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        _take_lock(folder, os.path.dirname(path))
         yield
     finally:
         os.close(folder)
+
+
+def _take_lock(descriptor: int, folder: str) -> None:
+    """Wait for the lock; say so after some seconds, and give up in the end: a stopped process would hold it forever."""
+    start, noticed = time.monotonic(), False
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            waited = time.monotonic() - start
+            if waited > LOCK_SECONDS:
+                raise LockedError(f"another process has held the lock of {folder} for {LOCK_SECONDS:g} s") from error
+        if waited > LOCK_NOTICE_SECONDS and not noticed:
+            noticed = True
+            text = "waiting up to %g s for another process that holds the lock of %s"
+            logging.getLogger("dit_dask").warning(text, LOCK_SECONDS, folder)
+        time.sleep(min(0.001 + waited / 10, 0.1))

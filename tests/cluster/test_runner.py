@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -47,10 +48,15 @@ def shared_client() -> Iterator[Client]:
         yield client
 
 
+def import_package() -> None:
+    import_module("dit_dask.run")
+
+
 @pytest.fixture
 def client(shared_client: Client) -> Iterator[Client]:
-    """The workers go on after a test that stopped them."""
+    """The workers go on after a test that stopped them; they have imported what would take some of the stall limit."""
     shared_client.wait_for_workers(2, timeout=60)
+    shared_client.run(import_package)
     yield shared_client
     for nanny in shared_client.cluster.workers.values():
         with suppress(ProcessLookupError):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 from uuid import uuid4
 
 import numpy as np
@@ -55,7 +55,8 @@ class Function:
         """Call it in a fork of its process, so that it cannot damage the worker."""
         with call_folder(self.process) as folder:
             source, output = os.path.join(folder, "input.pickle"), os.path.join(folder, "output.parquet")
-            frame.iloc[ids].reset_index(drop=True).to_pickle(source)
+            with create_private(source) as file:
+                frame.iloc[ids].reset_index(drop=True).to_pickle(file)
             seed_name = None if self.process.seed_name in self.params else self.process.seed_name
             call = FunctionCall(source, output, dict(self.params), self.columns, seed_name, seed)
             run_call(self.process, Request(folder, self.limits.timeout, function=call), self.limits)
@@ -82,7 +83,8 @@ class Command:
         """Run it in an empty folder."""
         with call_folder(self.process) as folder:
             source, output = (os.path.join(folder, f"{name}.{self.format}") for name in ("input", "output"))
-            Path(source).write_bytes(encode_table(frame.iloc[ids], self.format))
+            with create_private(source) as file:
+                file.write(encode_table(frame.iloc[ids], self.format))
             values = {"{input}": source, "{output}": output, "{seed}": str(seed)}
             argv = [fill_placeholders(part, values) for part in self.argv]
             env = child_environment({"HOME": folder, "TMPDIR": folder} | dict(self.env))
@@ -133,6 +135,11 @@ def call_folder(process: SanitizerProcess) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
             os.unlink(notes_path(folder))
+
+
+def create_private(path: str) -> BinaryIO:
+    """Create a file that only this user can read, whatever the umask."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def read_output(path: str, nothing: str, subject: str) -> pd.DataFrame:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import select
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +24,7 @@ from dit_dask.storage.filesystem import environment
 
 IMPORT_SECONDS = 120
 GRACE_SECONDS = 20
+MAX_REPLY_SIZE = 2**20
 # programs need these to find their own files; all other variables may hold secrets of the run
 PASSED_VARIABLES = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "JAVA_HOME", "R_HOME", "LD_LIBRARY_PATH")
 
@@ -39,6 +42,7 @@ class SanitizerProcess:
     def __init__(self, target: str | None = None, search: Sequence[str] = ()) -> None:
         self._target, self._search = target, tuple(search)
         self._process: subprocess.Popen[bytes] | None = None
+        self._nonces = -1  # where the nonces of requests are written
         self._buffer = b""
         self.root = ""
         self.seed_name: str | None = None
@@ -60,14 +64,21 @@ class SanitizerProcess:
         if self._process is not None and self._process.poll() is None:
             return
         self.close()
-        self._process = subprocess.Popen(  # noqa: S603 - our own file  # nosec B603
-            [sys.executable, "-s", "-P", process_main.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=child_environment({"PYTHONHASHSEED": "0"}),  # or sets would have another order on every worker
-            start_new_session=True,  # Ctrl-C is for the client; this process ends when its worker does
-        )
+        nonces, self._nonces = os.pipe()
+        # without the hash seed sets would have another order on every worker
+        variables = {"PYTHONHASHSEED": "0", "TMPDIR": tempfile.gettempdir()}
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own file  # nosec B603
+                [sys.executable, "-s", "-P", process_main.__file__, str(nonces)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=child_environment(variables),
+                pass_fds=[nonces],
+                start_new_session=True,  # Ctrl-C is for the client; this process ends when its worker does
+            )
+        finally:
+            os.close(nonces)
         try:
             reply = SetupReply(**self._exchange(Setup(self._target, [*self._search, *sys.path]), IMPORT_SECONDS))
         except ProcessGoneError as error:
@@ -84,7 +95,9 @@ class SanitizerProcess:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             raise ProcessGoneError
+        nonce = secrets.token_hex(process_main.NONCE_SIZE // 2)
         try:
+            os.write(self._nonces, nonce.encode())
             process.stdin.write(json.dumps(asdict(request)).encode() + b"\n")
             process.stdin.flush()
         except OSError as error:
@@ -97,13 +110,17 @@ class SanitizerProcess:
             if not more and (ready or left <= 0):
                 raise ProcessGoneError
             self._buffer += more
+            if len(self._buffer) > MAX_REPLY_SIZE:
+                raise ProcessGoneError
         line, _, self._buffer = self._buffer.partition(b"\n")
-        reply: dict[str, Any] = json.loads(line)
-        return reply
+        return _parse_reply(line, nonce)
 
     def close(self) -> None:
         """End the process and remove its folder, if it did not do so itself."""
         process, self._process, self._buffer = self._process, None, b""
+        if self._nonces >= 0:
+            os.close(self._nonces)
+            self._nonces = -1
         if process is not None:
             for pipe in (process.stdin, process.stdout):
                 with suppress(OSError):
@@ -121,6 +138,19 @@ class SanitizerProcess:
     def __del__(self) -> None:
         with suppress(Exception):
             self.close()
+
+
+def _parse_reply(line: bytes, nonce: str) -> dict[str, Any]:
+    """Return a reply that the sanitizer process itself wrote: others that found its pipe do not know the nonce."""
+    try:
+        document = json.loads(line)
+        reply: dict[str, Any] = document["reply"]
+        is_genuine = secrets.compare_digest(str(document["nonce"]), nonce)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ProcessGoneError from error
+    if not is_genuine:
+        raise ProcessGoneError
+    return reply
 
 
 def child_environment(more: Mapping[str, str]) -> dict[str, str]:

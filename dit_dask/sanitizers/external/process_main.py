@@ -2,11 +2,16 @@
 
 It imports nothing of dit_dask, so that it is small when it forks. When the worker ends, for whatever reason, the standard
 input of this process ends: it kills what it started, removes its folder and exits.
+
+Third-party code runs in forks and commands, which have none of the descriptors of this process. Every reply contains the
+nonce of its request, which stays in a pipe until the call has ended and all its processes with it: a call cannot reply for
+itself, or for a later call.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import hashlib
 import importlib
@@ -35,6 +40,9 @@ SEED_NAMES = ("seed", "random_state")
 LOCK = ".lock"
 LOCK_GRACE_SECONDS = 3600  # a younger folder without a lock may be about to get one
 MAX_WAIT_SECONDS = 600  # select takes no arbitrarily long timeout
+NONCE_SIZE = 32  # bytes, as text
+END_SECONDS = 10  # within which the processes that a call left are ended
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36  # of linux/prctl.h
 METHODS = ("__call__", "sanitize", "anonymize", "fit_transform")
 
 
@@ -115,9 +123,11 @@ class WorkerGoneError(Exception):
 class Lines:
     """Reads requests from standard input and writes replies to standard output, one JSON document a line."""
 
-    def __init__(self) -> None:
+    def __init__(self, nonces: int) -> None:
         self._source = os.dup(0)
         self._sink = os.dup(1)
+        self._nonces = nonces
+        os.set_inheritable(nonces, False)
         devnull = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1):  # what a sanitizer prints must not look like a reply
             os.dup2(devnull, standard)
@@ -127,6 +137,10 @@ class Lines:
     def source(self) -> int:
         """The descriptor that reaches its end when the worker does."""
         return self._source
+
+    def descriptors(self) -> tuple[int, ...]:
+        """What third-party code must not inherit."""
+        return self._source, self._sink, self._nonces
 
     def receive(self) -> Any:
         """Wait for the next request."""
@@ -139,15 +153,19 @@ class Lines:
         return json.loads(line)
 
     def send(self, reply: SetupReply | Reply) -> None:
-        """Write a reply, whole."""
-        content = json.dumps(asdict(reply)).encode() + b"\n"
+        """Write a reply, whole, with the nonce of the request that it answers."""
+        nonce = os.read(self._nonces, NONCE_SIZE).decode()
+        content = json.dumps({"nonce": nonce, "reply": asdict(reply)}).encode() + b"\n"
         while content:
             content = content[os.write(self._sink, content) :]
 
 
 def main() -> None:
     """Serve one worker until it ends."""
-    lines = Lines()
+    lines = Lines(int(sys.argv[1]))
+    os.umask(0o077)
+    _set_process_option(PR_SET_CHILD_SUBREAPER, 1)  # processes that leave their session become children of this one
+    _set_process_option(PR_SET_DUMPABLE, 0)  # other processes of this user cannot open its descriptors
     root = tempfile.mkdtemp(prefix=PREFIX)
     lock = os.open(os.path.join(root, LOCK), os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # held until this process ends, even if it is killed
@@ -160,11 +178,18 @@ def main() -> None:
         setup = Setup(**lines.receive())
         target, reply = _import_target(setup, root)
         lines.send(reply)
+        own = (*lines.descriptors(), lock, child_ended, wakeup)
         while True:
-            lines.send(_run_call(_parse_request(lines.receive()), target, lines.source, child_ended))
+            kept = _child_processes()  # a library may have started them when it was imported
+            try:
+                answer = _run_call(_parse_request(lines.receive()), target, lines.source, child_ended, own)
+            finally:
+                _end_processes(kept)
+            lines.send(answer)
     except (WorkerGoneError, BrokenPipeError):
         pass
     finally:
+        _end_processes(set())
         shutil.rmtree(root, ignore_errors=True)
 
 
@@ -184,6 +209,8 @@ def _remove_abandoned_folders(parent: str) -> None:
         if not name.startswith(PREFIX):
             continue
         with contextlib.suppress(OSError):
+            if os.lstat(folder).st_uid != os.getuid():
+                continue
             if not os.path.exists(os.path.join(folder, LOCK)):
                 if time.time() - os.stat(folder).st_mtime > LOCK_GRACE_SECONDS:
                     shutil.rmtree(folder, ignore_errors=True)
@@ -228,13 +255,38 @@ def _parameter_names(function: Any) -> set[str]:
         return set()
 
 
-def _run_call(request: Request, target: Any, source: int, child_ended: int) -> Reply:
+def _set_process_option(option: int, value: int) -> None:
+    """Set an option of this process that only Linux has; elsewhere nothing happens."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _child_processes() -> set[int]:
+    """Return the direct children of this process; none where the system does not list them."""
+    with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        return {int(number) for number in file.read().split()}
+    return set()
+
+
+def _end_processes(kept: set[int]) -> None:
+    """Kill all child processes but those to keep; what a killed process leaves becomes a child, and is killed next."""
+    deadline = time.monotonic() + END_SECONDS
+    while (left := _child_processes() - kept) and time.monotonic() < deadline:
+        for process in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(process, os.WNOHANG)
+        time.sleep(0.001)
+
+
+def _run_call(request: Request, target: Any, source: int, child_ended: int, own: Sequence[int]) -> Reply:
     """Run one call until it ends, exceeds its time limit, or the worker ends."""
     deadline = time.monotonic() + request.timeout
     errors, child_errors = os.pipe()
     command: subprocess.Popen[bytes] | None = None  # kept until the end: it would reap the child when collected
     if request.command is None:
-        process = _fork_function(target, request, child_errors)
+        process = _fork_function(target, request, child_errors, (*own, errors))
     else:
         try:
             command = _start_command(request.command, request.folder, child_errors)
@@ -339,9 +391,11 @@ def _limit_child() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)  # or it would outlive a sanitizer process that is killed
+    _set_process_option(PR_SET_DUMPABLE, 1)  # libraries read /proc/self
 
 
-def _fork_function(target: Any, request: Request, errors: int) -> int:
+def _fork_function(target: Any, request: Request, errors: int, own: Sequence[int]) -> int:
     """Call the target in a child with its own session, folder and stderr; return its process id."""
     process = os.fork()
     if process:
@@ -352,6 +406,9 @@ def _fork_function(target: Any, request: Request, errors: int) -> int:
         os.chdir(request.folder)
         os.dup2(errors, 2)
         _limit_child()
+        for descriptor in (*own, errors):  # a copy of the lock would also outlive this process
+            os.close(descriptor)
+        os.environ["TMPDIR"] = tempfile.tempdir = request.folder  # removed after the call
         _call_target(target, request.function)
         code = 0
     except BaseException as error:
