@@ -21,7 +21,7 @@ ABOUT_ATTACKS = (
 ABOUT_VALUES = (
     "Rate is 1 − p(y) H(X|Y=y) / H(X), as published; it nears 1 for any rare value. Refinement, 1 − H(X|Y=y) / H(X), is what "
     "someone with that value loses; below 0 the value leaves more doubt than there was. Values that fewer than 10 rows share "
-    "are not named."
+    "are not named; figures have two decimals, and numbers of rows are rounded to multiples of five."
 )
 ABOUT_SKEWNESS = "How far the published values tell whether someone has the sensitive value or any other."
 
@@ -47,7 +47,7 @@ def present(entries: Entries) -> list[Section]:
     columns = ("measure", "of", "value", "rows", "rate", "refinement")
     sections.append(Section("Values that give away most", ABOUT_VALUES, columns, rows, detail=True))
     lines = [
-        [subject(entry), release_name(entry), line["value"] or "(not named)", line["count"], line["rate"]]
+        [subject(entry), release_name(entry), value_name(line), line["count"], line["rate"]]
         for entry in entries
         for line in sorted(entry.more.get("partitions", ()), key=lambda line: -float(line["rate"]))[:MOST_VALUES]
     ]
