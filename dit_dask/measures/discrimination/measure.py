@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from dit_dask.measures.discrimination.contingency import (
 from dit_dask.measures.discrimination.histogram import ESTIMATORS
 from dit_dask.measures.discrimination.listing import list_by_value, list_partitions, round_count, round_figure
 from dit_dask.measures.discrimination.presentation import present
-from dit_dask.measures.discrimination.published import Members, find_members
+from dit_dask.measures.discrimination.published import Members, count_rows, find_members
 from dit_dask.measures.discrimination.semantic import Semantic, number_groups, resolve_groups
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 
@@ -120,7 +121,9 @@ class OfRelease:
         if "partitions" in more:
             is_rare = self._is_rare_partition(more["worst"]["count"], int(release.counts.sum()))
             more |= self._disclose_partitions(more, is_rare=is_rare)
-        entries = list_by_value(profile, result.published.label, show_values=self.show_values, is_rare_target=is_rare)
+        rows = None if self.show_values else count_rows(table, self.positions)
+        label = partial(result.published.label, rows=rows)
+        entries = list_by_value(profile, label, show_values=self.show_values, is_rare_target=is_rare)
         more |= _format_entropies(profile)
         if result.contingency is not None:
             more |= self.sampling.interval(result.contingency, inputs)
