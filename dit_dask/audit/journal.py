@@ -57,7 +57,7 @@ def open_journal(folder: Folder, fresh: Manifest) -> tuple[Journal, Manifest | N
     """Go on with the manifest of an earlier session of this version, or begin a new one; also return what was there."""
     earlier = manifest.read(folder)
     if earlier is not None and earlier.versions["dit_dask"] == fresh.versions["dit_dask"]:
-        return Journal(folder, replace(earlier, config=fresh.config)), earlier
+        return Journal(folder, replace(earlier, config=fresh.config, personal_data=fresh.personal_data)), earlier
     if earlier is not None:
         manifest.discard(folder)
     manifest.write(folder, fresh)  # also finds out, before any work, whether the output can be written

@@ -39,9 +39,7 @@ def test_the_end_of_an_interval_does_not_show_the_oldest_person() -> None:
     text = shown(Path(result.url))
     assert not re.search(rf"\b{HIGHEST}\b", text)
     assert "Solitude" not in text
-    intervals = [
-        line["value"] for entry in result.measures for line in entry["by_value"] if str(line["value"]).startswith("[")
-    ]
+    intervals = [line["value"] for entry in result.measures for line in entry["by_value"] if str(line["value"]).startswith("[")]
     assert any(name.endswith("…]") for name in intervals)  # it was there, without its end
     assert f"{HIGHEST}]" in json.dumps(audit(people(), {"name": "mondrian", "k": 20}, show_values=True).measures)
 

@@ -99,9 +99,7 @@ def test_the_one_person_with_a_rare_secret_is_not_shown_by_their_class() -> None
 
 
 def test_figures_of_groups_have_limited_precision(folder: Path) -> None:
-    figures = [
-        line[name] for entry in entries(folder) for line in entry["by_value"] for name in ("rate", "refinement")
-    ]
+    figures = [line[name] for entry in entries(folder) for line in entry["by_value"] for name in ("rate", "refinement")]
     assert all(figure == float(f"{figure:.2f}") for figure in figures)
     assert len(np.unique(figures)) > 10
 

@@ -61,9 +61,7 @@ def skewness(release: Release, positions: Sequence[int], estimator: str) -> Atta
         contingency = plain.contingency.group_values((np.arange(len(levels)) != value).astype(np.int64))
         results.append((contingency.profile(estimator), contingency, value))
     best = max(range(len(results)), key=lambda index: results[index][0].rate.value)
-    lines = [
-        {"value": levels[value], "count": int(totals[value]), "rate": profile.rate.value} for profile, _, value in results
-    ]
+    lines = [{"value": levels[value], "count": int(totals[value]), "rate": profile.rate.value} for profile, _, value in results]
     profile, contingency, _ = results[best]
     return replace(plain, profile=profile, contingency=contingency, more={"worst": lines[best], "partitions": lines})
 

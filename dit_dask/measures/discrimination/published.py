@@ -49,7 +49,7 @@ class Published:
         return cls(attributes, tuple(value for value, _ in coverage), tuple(sets for _, sets in coverage), group, first)
 
     def label(self, group: int, rows: Sequence[Ints] | None = None) -> str | list[str]:
-        """Name a published value; several attributes give a list. `rows` are those of `count_rows`; without them all is named."""
+        """Name a published value; several attributes give a list. Without `rows` of `count_rows` rare levels are named too."""
         position = self.first[group]
         names = [
             describe_coverage(attribute, sets[value[position]], None if rows is None else rows[number])
