@@ -44,6 +44,15 @@ def test_the_end_of_an_interval_does_not_show_the_oldest_person() -> None:
     assert f"{HIGHEST}]" in json.dumps(audit(people(), {"name": "mondrian", "k": 20}, show_values=True).measures)
 
 
+def test_the_report_names_no_value_of_the_original_that_the_release_generalises() -> None:
+    frame = people().assign(town=[f"Town{number % 8}" for number in range(200)])
+    result = audit(frame, {"name": "mondrian", "k": 60})
+    assert any(str(line["value"]).startswith("Town") for entry in result.measures for line in entry["by_value"])
+    published = {str(line["value"]) for entry in result.measures if entry["sanitizer"] for line in entry["by_value"]}
+    report = (Path(result.url) / "report.html").read_text()
+    assert {name for name in frame["town"] if re.search(rf">{name}<", report)} <= published
+
+
 def hide_all(frame: pd.DataFrame) -> pd.DataFrame:
     """A black box that publishes * for every age."""
     return frame.assign(age="*")
