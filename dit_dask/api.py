@@ -121,7 +121,7 @@ def audit(
     missing: Sequence[str] | Mapping[str, Sequence[str]] = (),
     gates: Sequence[str] = (),
     stop_on_breach: bool = False,
-    output: str | None = None,
+    output: str | Mapping[str, Any] | None = None,
     seed: int = 0,
     quiet: bool = True,
 ) -> Result:
@@ -129,7 +129,7 @@ def audit(
 
     `schema`, `tests` and `measures` are as in a config file. Without a client the work is done in this process; with one it is
     spread over that cluster, and `output` must be a place that its workers can write to. Without `output` the run
-    folder is made in a new temporary directory.
+    folder is made in a new temporary directory. `output` may be a mapping as in a config file, with a place for `private`.
     """
     is_path = isinstance(data, str)
     document = {

@@ -81,6 +81,7 @@ class RunResult:
     summaries: Sequence[TestSummary]
     measures: Sequence[MeasureEntry]
     verdicts: Sequence[Verdict]
+    personal_data: Sequence[str] = ()  # files of the folder that must not be shared
     stopped: bool = False  # before its end, because a gate has failed already
 
     @property
@@ -92,7 +93,7 @@ class RunResult:
 def probe(config: Config) -> None:
     """Find out, before anything is loaded, whether the input can be listed and the output written."""
     check_source(config)
-    Folder(_absolute(config.output)).probe()
+    _output_folder(config).probe()
 
 
 def test_names(config: Config) -> list[str]:
@@ -115,7 +116,7 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
         digests[path] = hashlib.sha256(text.encode()).hexdigest()
         return text
 
-    output = Folder(_absolute(config.output))
+    output = _output_folder(config)
     built, code = external.prepare_sanitizers(build_tests(config, rows, read), config, output)
     measure_plan = None if cells is None else build_measure_plan(config, rows, cells, built, read)
     measured = None if measure_plan is None else measure_plan.digest
@@ -123,10 +124,15 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
     return PreparedRun(config, rows, built, parsed, measure_plan, output, output.child(f"{config.name}-{digest}"))
 
 
+def _output_folder(config: Config) -> Folder:
+    output = config.output
+    return Folder(_absolute(output), None if output.private is None else _absolute(output.private))
+
+
 def _absolute(location: Location) -> Location:
     """Workers may run elsewhere in the file system, so a path is made absolute here."""
     url = location.url
-    return location if "://" in url else Location(str(Path(url).expanduser().absolute()), location.storage_options)
+    return Location(url if "://" in url else str(Path(url).expanduser().absolute()), location.storage_options)
 
 
 def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: bool = False) -> RunResult:
@@ -144,7 +150,7 @@ def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: b
         return _complete(prepared, journal, states, workers, progress)
     except GateFailedError as error:
         journal.fail(f"stopped early: {error}")
-        return RunResult(prepared.folder, [], [], error.verdicts, stopped=True)
+        return RunResult(prepared.folder, [], [], error.verdicts, journal.manifest.personal_data, stopped=True)
     except BaseException as error:
         journal.fail(str(error) if isinstance(error, DitError) else type(error).__name__)
         raise
@@ -179,6 +185,9 @@ def _complete(
 def _open(prepared: PreparedRun, progress: Progress) -> Journal:
     """Open the folder: go on with an earlier session of this version, or begin."""
     prepared.folder.remove_temporary()
+    moved = prepared.folder.move_personal_data()
+    if moved:
+        progress.note(f"moved {moved:,} files of personal data from {prepared.folder.url} to output.private")
     journal, opened = open_journal(prepared.folder, _new_manifest(prepared))
     if opened is Opened.OTHER_VERSION:
         progress.note("the folder holds a run of another version: starting over")
@@ -197,7 +206,23 @@ def _new_manifest(prepared: PreparedRun) -> Manifest:
         versions=manifest.versions(),
         seed=config.seed,
         timings=Timings(manifest.now()),
+        personal_data=_list_personal_data(prepared),
     )
+
+
+def _list_personal_data(prepared: PreparedRun) -> list[str]:
+    """The files of the run folder that tell about single persons, by their paths in it; a folder ends with a slash."""
+    measured = [] if prepared.measure_plan is None else prepared.measure_plan.measurements
+    exact = [one.id for one in measured if one.parameters.get("show_values", False)]
+    shown = ["measures.json", *(f"measures/{name}.json" for name in exact), "report.html"] if exact else []
+    if prepared.folder.private is not None:
+        return shown
+    records = [f"records/{test.id}/" for test in prepared.tests]
+    records += [f"measures/{one.id}.parquet" for one in measured if one.writes_records]
+    beside = prepared.output.child(external.CACHE).location.url
+    caches = [test.external.cache for test in prepared.tests if test.external is not None]
+    is_beside = any(cache is not None and cache.location.url.startswith(f"{beside}/") for cache in caches)
+    return [*records, *shown, *([f"../{external.CACHE}/"] if is_beside else [])]
 
 
 def _resolve_config(config: Config) -> dict[str, Any]:
@@ -211,7 +236,7 @@ def _resolve_config(config: Config) -> dict[str, Any]:
         "measures": [point.measure.document() for point in config.measures],
         "gates": config.gates,
         "stop_on_breach": config.stop_on_breach,
-        "output": asdict(config.output),
+        "output": {key: value for key, value in asdict(config.output).items() if value is not None},
         "cluster": asdict(config.cluster),
         "seed": config.seed,
     }
@@ -283,7 +308,7 @@ def _publish(
     html.write(folder, completed, summaries, entries, verdicts)
     manifest.write(folder, completed)
     index.append(prepared.output, index.describe_run(folder, completed, summaries))
-    return RunResult(folder, summaries, entries, verdicts)
+    return RunResult(folder, summaries, entries, verdicts, completed.personal_data)
 
 
 class Clock:

@@ -69,7 +69,7 @@ def open_journal(folder: Folder, new: Manifest) -> tuple[Journal, Opened]:
         manifest.discard(folder)
     earlier = manifest.read(folder) if stored == new.versions["dit_dask"] else None
     if earlier is not None:
-        return Journal(folder, replace(earlier, config=new.config)), Opened.EARLIER_SESSION
+        return Journal(folder, replace(earlier, config=new.config, personal_data=new.personal_data)), Opened.EARLIER_SESSION
     manifest.write(folder, new)  # also finds out, before any work, whether the output can be written
     is_other = stored not in (None, new.versions["dit_dask"])
     return Journal(folder, new), Opened.OTHER_VERSION if is_other else Opened.NOTHING

@@ -43,7 +43,10 @@ class Timings:
 
 @dataclass(frozen=True, eq=False)
 class Manifest:
-    """What manifest.json holds; `config` is the resolved document without secrets."""
+    """What manifest.json holds; `config` is the resolved document without secrets.
+
+    `personal_data` lists the files of the folder that must not be shared, by their paths in it.
+    """
 
     status: str
     config: Mapping[str, Any]
@@ -55,6 +58,7 @@ class Manifest:
     plan: Mapping[str, TestPlan] = field(default_factory=dict)
     parts: Mapping[str, Sequence[PartFile]] = field(default_factory=dict)
     error: str | None = None
+    personal_data: Sequence[str] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -74,6 +78,7 @@ class Manifest:
             "timings": {key: value for key, value in asdict(self.timings).items() if value is not None},
             "plan": {test: plan.document() for test, plan in self.plan.items()},
             "parts": {test: [asdict(part) for part in parts] for test, parts in self.parts.items()},
+            "personal_data": list(self.personal_data),
             **({} if self.error is None else {"error": self.error}),
         }
 
@@ -91,6 +96,7 @@ class Manifest:
             read_plan(document["plan"]),
             {test: [PartFile(**part) for part in parts] for test, parts in document["parts"].items()},
             document.get("error"),
+            document.get("personal_data", ()),
         )
 
 

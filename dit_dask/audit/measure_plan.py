@@ -18,7 +18,7 @@ from dit_dask.config.registry import Context
 from dit_dask.errors import InputError
 from dit_dask.inputs.load import read_table
 from dit_dask.measures import kind_of
-from dit_dask.measures.base import Measure, MeasureEntry, MeasureInput, MeasureResult, Source
+from dit_dask.measures.base import COMMON_KEYS, Measure, MeasureEntry, MeasureInput, MeasureResult, Source
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
@@ -57,6 +57,11 @@ class Measurement:
     tables: Mapping[str, int]
     release_source: ReleaseSource | None
 
+    @property
+    def writes_records(self) -> bool:
+        """Whether figures of single records are asked for."""
+        return bool(self.parameters.get("records", False))
+
     def light(self) -> Measurement:
         """The same without the table of its test, which need not travel with every task."""
         return self if self.release_source is None else replace(self, release_source=replace(self.release_source, test=None))
@@ -72,7 +77,7 @@ class Measurement:
             result.by_value,
             result.records,
             result.more,
-            list(result.columns),
+            list(result.columns) if self.writes_records else [],
         )
 
 
@@ -139,7 +144,8 @@ def build_measure_plan(
 
         shown = redact_measure(parameters)
         fields, of_releases = kind.parameters.fields, kind.of_releases(keys)
-        telling = {key: value for key, value in parameters.items() if key == "name" or value != fields[key].default}
+        told = {key: value for key, value in parameters.items() if key not in COMMON_KEYS}
+        telling = {key: value for key, value in told.items() if key == "name" or value != fields[key].default}
         for release_source in release_sources(tests) if of_releases else [None]:
             identity = measure_id(telling, release_source.parameters if release_source else None, original=of_releases)
             if any(other.id == identity for other in measurements):

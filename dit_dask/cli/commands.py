@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from posixpath import splitext
 from typing import TYPE_CHECKING
 
 from dit_dask.cli import parser as arguments
@@ -32,7 +33,8 @@ def run(options: argparse.Namespace) -> int:
     """dit run."""
     from dit_dask.audit.grammar import read_config
 
-    return _audit(_apply_options(read_config(options.config, _overrides(options)), options), options)
+    checked = _keep_private(read_config(options.config, _overrides(options)), options.config, options)
+    return _audit(_apply_options(checked, options), options)
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -51,6 +53,16 @@ def _overrides(options: argparse.Namespace) -> list[str]:
     return [*getattr(options, "set", []), *([] if options.out is None else [f"output={json.dumps(options.out)}"])]
 
 
+def _keep_private(checked: Config, path: str, options: argparse.Namespace) -> Config:
+    """Take `private` from the config where --out replaces its output: personal data must not follow into a shared place."""
+    from dit_dask.audit.grammar import read_config
+
+    if options.out is None:
+        return checked
+    configured = read_config(path, getattr(options, "set", [])).output
+    return replace(checked, output=replace(checked.output, private=configured.private))
+
+
 def _apply_options(checked: Config, options: argparse.Namespace) -> Config:
     """Let --cluster and --workers win over the config."""
     from dit_dask.storage.filesystem import is_local
@@ -62,10 +74,14 @@ def _apply_options(checked: Config, options: argparse.Namespace) -> Config:
         chosen = replace(chosen, kind=where if known else "address", address=None if known else where)
     if options.workers is not None:
         chosen = replace(chosen, workers=options.workers)
-    if checked.output.url.startswith("memory:"):
-        raise InputError("output: memory:// ends with the process that wrote it; use a path or a URL that outlives the run")
-    if chosen.kind == "kubernetes" and is_local(checked.output.url):
-        raise InputError(f"output: pods cannot write to this machine; use a URL such as s3://…; got {checked.output.url!r}")
+    private = checked.output.private
+    for where, url in (("output", checked.output.url), *([] if private is None else [("output.private", private.url)])):
+        if url.startswith("memory:"):
+            raise InputError(
+                f"{where}: memory:// ends with the process that wrote it; use a path or a URL that outlives the run"
+            )
+        if chosen.kind == "kubernetes" and is_local(url):
+            raise InputError(f"{where}: pods cannot write to this machine; use a URL such as s3://…; got {url!r}")
     return replace(checked, cluster=chosen)
 
 
@@ -99,7 +115,19 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
         _print(finished.folder.url)
     if finished.stopped:
         progress.note("stopped early: a gate has already failed; without stop_on_breach the same command goes on to the end")
+    if finished.personal_data:
+        progress.note(
+            f"personal data, not to be shared: {', '.join(_shorten(finished.personal_data))} in {finished.folder.url}; "
+            "output.private puts records elsewhere"
+        )
     return OK if finished.passed else GATE_FAILED
+
+
+def _shorten(paths: Sequence[str]) -> list[str]:
+    """Name the folders of many files; the manifest lists each."""
+    folders = {".parquet": "measures/*.parquet", ".json": "measures/*.json", "": "records/"}
+    inside = ("records/", "measures/")
+    return list(dict.fromkeys(folders[splitext(path)[1]] if path.startswith(inside) else path for path in paths))
 
 
 def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
@@ -157,7 +185,7 @@ def leave_out(options: argparse.Namespace) -> int:
 
     found = leaving.tables(read_config(options.config, options.set))
     progress = choose_progress(quiet=options.quiet)
-    folder = _folder(options.to)
+    folder = replace(_folder(options.to), personal=True)
     progress.note(
         f"writing {len(found.records) + 1:,} tables of about {found.size(options.format) / 1e6:,.0f} MB in all, "
         f"with the values of {len(found.frame):,} people, to {folder.url}"

@@ -25,7 +25,7 @@ from dit_dask.config.constraints import (
 )
 from dit_dask.config.yaml import read_document
 from dit_dask.errors import InputError
-from dit_dask.storage.location import Location
+from dit_dask.storage.location import Location, OutputLocation
 
 Mark: TypeAlias = str | int | float
 STORAGE_OPTIONS = Field(
@@ -203,8 +203,15 @@ SCHEMA = Record(
     },
     SchemaConfig,
 )
+PLACE = {"url": Field(Text()), "storage_options": STORAGE_OPTIONS}
+PRIVATE = Field(
+    OneOf([(str, Text()), (dict, Record(PLACE, Location))], "a path, a URL or a mapping"),
+    None,
+    description="where records/ and per-record measures go, which are personal data; in the run folder by default",
+    affects_result=False,
+)
 OUTPUT = OneOf(
-    [(str, Text()), (dict, Record({"url": Field(Text()), "storage_options": STORAGE_OPTIONS}, Location))],
+    [(str, Text()), (dict, Record(PLACE | {"private": PRIVATE}, OutputLocation))],
     "a path, a URL or a mapping",
 )
 TOP = {
@@ -246,14 +253,16 @@ class Config:
     measures: Sequence[MeasureConfig]
     gates: Sequence[str]
     stop_on_breach: bool
-    output: Location
+    output: OutputLocation
     cluster: cluster.ClusterConfig
     seed: int
 
     @property
     def worker_variables(self) -> list[str]:
         """The ${NAME}s that workers look up: those of the output and of the sanitizers' own storage."""
-        return references([dict(self.output.storage_options), *(dict(test.sanitizer.settings) for test in self.tests)])
+        places = [self.output, *([] if self.output.private is None else [self.output.private])]
+        options = [dict(place.storage_options) for place in places]
+        return references([*options, *(dict(test.sanitizer.settings) for test in self.tests)])
 
     @property
     def checked_schema(self) -> SchemaConfig:
@@ -296,10 +305,22 @@ def check_document(raw: Mapping[str, Any], folder: str, name: str = "audit", *, 
         measures=(),
         gates=checked["gates"],
         stop_on_breach=checked["stop_on_breach"],
-        output=Location(output, {}) if isinstance(output, str) else output,
+        output=_check_output(output),
         cluster=_check_cluster(checked["cluster"], folder),
         seed=checked["seed"],
     )
+
+
+def _check_output(output: str | OutputLocation) -> OutputLocation:
+    """Write the places out, and refuse a private one that is the shared one."""
+    if isinstance(output, str):
+        return OutputLocation(output, {})
+    private: Location | str | None = output.private
+    if isinstance(private, str):
+        private = Location(private, {})
+    if private is not None and private.url.rstrip("/") == output.url.rstrip("/"):
+        raise InputError("output.private must be another place than output.url; got the same")
+    return replace(output, private=private)
 
 
 def _check_schema(schema: SchemaConfig) -> SchemaConfig:

@@ -160,7 +160,8 @@ def _name(config: Config, options: DeployOptions) -> str:
 
 def _check_places(config: Config) -> None:
     """Pods do not see this machine's files."""
-    for where, url in (("data.source", config.data.url), ("output", config.output.url)):
+    private = [] if config.output.private is None else [("output.private", config.output.private.url)]
+    for where, url in (("data.source", config.data.url), ("output", config.output.url), *private):
         if is_local(url):
             raise InputError(f"{where}: pods cannot reach this machine's files; use a URL such as s3://…; got {url!r}")
         if url.startswith("memory:"):

@@ -66,8 +66,9 @@ def _choose_cache(test: Test, config: Config, output: Folder) -> Folder | None:
         return None
     if cache is not None:
         options = config.output.storage_options if "://" in cache else {}
-        return Folder(Location(cache, options))
-    return None if "://" in output.location.url else output.child(CACHE)
+        return Folder(Location(cache, options), personal=True)
+    personal = output.for_personal_data()  # releases without one person each, compared, show that person
+    return None if "://" in personal.location.url else personal.child(CACHE)
 
 
 def _digest_releases(sanitizer: ExternalSanitizer, test: Test) -> dict[str, str]:

@@ -150,7 +150,7 @@ def write_result(folder: Folder, measurement: Measurement, result: MeasureResult
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if result.columns:
+    if result.columns and measurement.writes_records:
         length = len(next(iter(result.columns.values())))
         buffer = io.BytesIO()
         pq.write_table(pa.table({"record": np.arange(length), **result.columns}), buffer, compression="zstd")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dit_dask import seeds
-from dit_dask.config.constraints import Field, OneOf, Record, Text
+from dit_dask.config.constraints import Field, Flag, OneOf, Record, Text
 from dit_dask.config.document import STORAGE_OPTIONS
 from dit_dask.config.registry import Kind
 from dit_dask.values.release import Release
@@ -26,6 +26,10 @@ OTHER_TABLE = OneOf(
     ],
     "a path, a URL, or a mapping of source and storage_options",
 )
+
+COMMON_KEYS = {
+    "records": Field(Flag(), False, description="also write the figures of each record, which are personal data"),
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ class MeasureResult:
     """What a measure returns.
 
     `by_value` has one mapping for each value or combination that `value` summarises; `more` joins the object in
-    measures.json; `columns` are (used rows,) arrays for measures/<id>.parquet, beside `record`.
+    measures.json; `columns` are (used rows,) arrays for measures/<id>.parquet, beside `record`, which is written only if
+    the config asks with `records: true`. `by_value` and `more` are shared: no figure of fewer than 10 rows.
     """
 
     value: float | None
@@ -207,3 +212,7 @@ class MeasureKind(Kind[Measure]):
     tables: Callable[[Mapping[str, Any]], Mapping[str, Source]] = nothing
     of_releases: Callable[[Mapping[str, Any]], bool] = lambda _parameters: False
     present: Callable[[Entries], Sequence[Section]] = present_values
+
+    def __post_init__(self) -> None:
+        """Give every measure the keys that all measures have."""
+        object.__setattr__(self, "parameters", replace(self.parameters, fields={**self.parameters.fields, **COMMON_KEYS}))

@@ -20,6 +20,7 @@ Change = Callable[[bytes | None], bytes | None]
 MOST_UPDATES = 60
 STALE_SECONDS = 3600
 LOCK_SECONDS, LOCK_NOTICE_SECONDS = 60.0, 2.0  # honest writers hold it for milliseconds
+PRIVATE_FOLDERS = ("records", "measures")  # of a run folder; they are ours
 _MEMORY = threading.Lock()
 
 
@@ -139,7 +140,10 @@ class LocalFiles:
     """A file system of the machine: links and renames are atomic, and a lock dies with its owner.
 
     Content is synced before it gets its name. The manifest comes last, and syncing it also makes the earlier names last.
+    From `private_root` down, files are for their owner alone, and so are folders, whatever the umask.
     """
+
+    private_root: str | None = None
 
     def read(self, path: str) -> bytes | None:
         """The whole file."""
@@ -151,12 +155,12 @@ class LocalFiles:
 
     def replace(self, path: str, content: bytes) -> None:
         """Write beside it, then rename over it."""
-        with _written_beside(path, content) as temporary:
+        with _written_beside(path, content, self.private_root) as temporary:
             os.replace(temporary, path)
 
     def create(self, path: str, content: bytes) -> bool:
         """Write beside it, then link it to its name, which fails if the name is taken."""
-        with _written_beside(path, content) as temporary:
+        with _written_beside(path, content, self.private_root) as temporary:
             try:
                 os.link(temporary, path)
             except FileExistsError:
@@ -229,11 +233,11 @@ class OtherObjects:
         """Nothing that all filesystems share."""
 
 
-def objects(fs: Any) -> Objects:
-    """Choose by the filesystem's protocol."""
+def objects(fs: Any, private_root: str | None = None) -> Objects:
+    """Choose by the filesystem's protocol; only local files have permissions, buckets have credentials."""
     names = protocols(fs)
     if "file" in names:
-        return LocalFiles()
+        return LocalFiles(private_root)
     return S3Objects(fs) if "s3" in names else OtherObjects(fs)
 
 
@@ -243,13 +247,16 @@ def protocols(fs: Any) -> tuple[str, ...]:
 
 
 @contextmanager
-def _written_beside(path: str, content: bytes) -> Iterator[str]:
+def _written_beside(path: str, content: bytes, private_root: str | None) -> Iterator[str]:
     """Yield the name of a complete, synced file next to the path; it is gone afterwards."""
     folder, name = os.path.split(path)
-    os.makedirs(folder, exist_ok=True)
+    if private_root is None:
+        os.makedirs(folder, exist_ok=True)
+    else:
+        _make_private(folder, private_root)
     temporary = os.path.join(folder, f".{name}.{uuid4().hex}.tmp")
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=None if private_root is None else _open_private) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -257,6 +264,35 @@ def _written_beside(path: str, content: bytes) -> Iterator[str]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a new file that only its owner may read, before anything is in it."""
+    file = os.open(path, flags, 0o600)
+    os.fchmod(file, 0o600)  # a umask may have taken the owner's permissions too
+    return file
+
+
+def _make_private(folder: str, root: str) -> None:
+    """Make a folder and those above it up to the root, and close them to others.
+
+    A root that was there with other files in it keeps its mode: it may be shared for a reason, and the files are closed.
+    """
+    missing, above = [], folder
+    while not os.path.isdir(above):
+        missing.append(above)
+        above = os.path.dirname(above)
+    for path in reversed(missing):
+        with suppress(FileExistsError):  # another worker was first
+            os.mkdir(path, 0o700)
+        os.chmod(path, 0o700)
+    path = folder
+    while len(path) >= len(root):
+        status = os.stat(path)
+        is_open = status.st_mode & 0o077 and status.st_uid == os.geteuid()
+        if is_open and (path != root or not os.listdir(path) or os.path.basename(path) in PRIVATE_FOLDERS):
+            os.chmod(path, 0o700)
+        path = os.path.dirname(path)
 
 
 @contextmanager

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dit_dask.errors import InputError, RunError
@@ -16,26 +18,54 @@ from dit_dask.storage.redaction import public_url
 from dit_dask.storage.retry import FIRST_PATIENCE_SECONDS, retry_transient
 
 PROBE = ".dit-probe"
+PERSONAL_FOLDERS = ("records", "measures")
+PERSONAL = re.compile(r"records(/|$)|measures/[^/]+\.parquet$")
+
+
+def is_personal(name: str) -> bool:
+    """Tell whether a file of a run folder has figures of single persons."""
+    return PERSONAL.match(name) is not None
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A run folder in some filesystem; opened anew in every process, so that only names and references travel."""
+    """A run folder in some filesystem; opened anew in every process, so that only names and references travel.
+
+    Files that are personal data are in the folder at `private`, if there is one. Local ones can be read by their owner alone;
+    `personal` says that all files of this folder are.
+    """
 
     location: Location
+    private: Location | None = None
+    personal: bool = False
 
-    def _open(self) -> tuple[Any, str]:
-        fs, path = filesystem(self.location, "output")
+    def _open(self, location: Location | None = None) -> tuple[Any, str]:
+        where = "output" if location is None or location is self.location else "output.private"
+        fs, path = filesystem(location or self.location, where)
         return fs, path.rstrip("/")
+
+    def _tier(self, name: str) -> Location:
+        """Where a file is."""
+        return self.private if self.private is not None and is_personal(name) else self.location
+
+    @property
+    def _locations(self) -> list[Location]:
+        return [self.location, *([] if self.private is None else [self.private])]
 
     @contextmanager
     def _objects(self, doing: str, name: str) -> Iterator[tuple[Objects, str]]:
         """Yield the objects and a path among them; whatever fails is one clear line."""
-        fs, root = self._open()
+        location = self._tier(name)
+        fs, root = self._open(location)
+        private_root = None
+        if self.personal or location is self.private:
+            private_root = root
+        elif is_personal(name):
+            private_root = f"{root}/{name.split('/')[0]}"
         try:
-            yield objects(fs), f"{root}/{name}"
+            yield objects(fs, private_root), f"{root}/{name}"
         except Exception as error:
-            raise RunError(f"{doing} {self.url}/{name}: {reason(error, self.location)}") from error
+            raise RunError(f"{doing} {public_url(location.url)}/{name}: {reason(error, location)}") from error
 
     @property
     def url(self) -> str:
@@ -49,18 +79,27 @@ class Folder:
 
     def child(self, name: str) -> Folder:
         """The folder of that name inside this one."""
-        return Folder(Location(f"{self.location.url.rstrip('/')}/{name}", self.location.storage_options))
+        location, *private = (Location(f"{each.url.rstrip('/')}/{name}", each.storage_options) for each in self._locations)
+        return Folder(location, private[0] if private else None, self.personal)
+
+    def for_personal_data(self) -> Folder:
+        """The folder for files that are all personal data."""
+        return Folder(self.private or self.location, personal=True)
 
     def probe(self) -> None:
         """Find out, before any work, whether this folder can be written to."""
-        fs, root = self._open()
+        for location in self._locations:
+            self._probe(location)
+
+    def _probe(self, location: Location) -> None:
+        fs, root = self._open(location)
         path = (
             f"{_existing(root) if 'file' in protocols(fs) else root}/{PROBE}"  # no folder is made for a run that may not start
         )
         try:
             retry_transient(lambda: objects(fs).replace(path, b""), FIRST_PATIENCE_SECONDS)
         except Exception as error:
-            raise InputError(f"output: cannot write to {self.url}: {reason(error, self.location)}") from error
+            raise InputError(f"output: cannot write to {public_url(location.url)}: {reason(error, location)}") from error
         with suppress(Exception):  # who may write may not be allowed to delete, and two probes may meet
             fs.rm_file(path)
 
@@ -86,13 +125,41 @@ class Folder:
 
     def remove_temporary(self) -> None:
         """Remove what crashed writers left half done."""
+        for location in self._locations:
+            fs, root = self._open(location)
+            with suppress(Exception):  # a courtesy: nothing half done can be taken for a file
+                retry_transient(partial(objects(fs).remove_temporary, root))
+
+    def move_personal_data(self) -> int:
+        """Move what an earlier session without `private` left in the shared folder; return how many files."""
+        if self.private is None:
+            return 0
         fs, root = self._open()
-        with suppress(Exception):  # a courtesy: nothing half done can be taken for a file
-            retry_transient(lambda: objects(fs).remove_temporary(root))
+        shared, moved = Folder(self.location), 0
+
+        def listed() -> list[str]:
+            fs.invalidate_cache()
+            return [str(path) for below in PERSONAL_FOLDERS for path in fs.find(f"{root}/{below}")]
+
+        try:
+            for path in retry_transient(listed):
+                name = path[len(root) :].lstrip("/")
+                content = shared.read(name) if is_personal(name) else None
+                if content is not None:
+                    self.create(name, content)
+                    retry_transient(partial(fs.rm_file, path))
+                    moved += 1
+        except OSError as error:
+            raise RunError(f"output: cannot move personal data out of {self.url}: {reason(error, self.location)}") from error
+        return moved
 
     def names(self, below: str) -> set[str]:
         """The names of the files right below a folder of this one; hidden ones are half-written."""
-        fs, root = self._open()
+        locations = [self._tier(below)] if is_personal(below) else self._locations
+        return set().union(*(self._names(location, below) for location in locations))
+
+    def _names(self, location: Location, below: str) -> set[str]:
+        fs, root = self._open(location)
 
         def listed() -> Sequence[str]:
             fs.invalidate_cache()
@@ -104,12 +171,16 @@ class Folder:
         try:
             found = retry_transient(listed)
         except Exception as error:
-            raise RunError(f"cannot list {self.url}/{below}: {reason(error, self.location)}") from error
+            raise RunError(f"cannot list {public_url(location.url)}/{below}: {reason(error, location)}") from error
         return {name for path in found if not (name := str(path).rstrip("/").rsplit("/", 1)[-1]).startswith(".")}
 
     def clear(self, first: str | None = None) -> None:
         """Remove the folder and all it holds, one file before all others if that matters."""
-        fs, root = self._open()
+        for location in self._locations:
+            self._clear(location, first)
+
+    def _clear(self, location: Location, first: str | None) -> None:
+        fs, root = self._open(location)
 
         def removed() -> None:
             fs.invalidate_cache()
@@ -121,7 +192,7 @@ class Folder:
         try:
             retry_transient(removed)
         except Exception as error:
-            raise RunError(f"output: cannot clear {self.url}: {reason(error, self.location)}") from error
+            raise RunError(f"output: cannot clear {public_url(location.url)}: {reason(error, location)}") from error
 
 
 def _existing(path: str) -> str:

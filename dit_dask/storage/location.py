@@ -13,3 +13,10 @@ class Location:
 
     url: str = field(repr=False)
     storage_options: Mapping[str, Any] = field(repr=False)  # Dask logs the arguments of a failed task
+
+
+@dataclass(frozen=True)
+class OutputLocation(Location):
+    """Where runs go; what is personal data goes to `private`, if that is given."""
+
+    private: Location | None = field(default=None, repr=False)

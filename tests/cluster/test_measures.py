@@ -81,7 +81,7 @@ def test_only_a_config_with_measures_has_another_digest(config_file: Path, prepa
 
 
 def one(measure: Any, identity: str = "spread") -> Measurement:
-    return Measurement(identity, "spread", {"name": "spread"}, measure, {}, None)
+    return Measurement(identity, "spread", {"name": "spread", "records": True}, measure, {}, None)
 
 
 def test_a_divided_measure_is_joined_and_its_columns_kept(prepared: run.PreparedRun, tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ def people() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def result(people: pd.DataFrame) -> dit.Result:
-    return dit.audit(people, schema=SCHEMA, tests=[TESTS[0], {"sanitizer": "raw"}], measures=MEASURES)
+    measures = [measure | {"records": True} for measure in MEASURES]
+    return dit.audit(people, schema=SCHEMA, tests=[TESTS[0], {"sanitizer": "raw"}], measures=measures)
 
 
 def entries(result: dit.Result, **wanted: object) -> dict[str, dict]:
@@ -90,7 +91,8 @@ def test_only_shared_values_are_named(result: dit.Result) -> None:
     assert pooled
     assert all(line["value"] is None for line in pooled)
     for one in result.measures:
-        assert sum(line["count"] for line in one["by_value"]) == 400
+        rounding = 2.5 * len(one["by_value"])
+        assert sum(line["count"] for line in one["by_value"]) == pytest.approx(400, abs=rounding)
 
 
 def test_values_are_named_if_asked_for(people: pd.DataFrame) -> None:
@@ -104,7 +106,7 @@ def test_missing_cells_need_a_choice_and_dropped_rows_have_no_number(people: pd.
     measure = {"name": "discrimination", "target": "occupation", "keys": ["race"]}
     with pytest.raises(dit.InputError, match="rows miss a value of 'race'; choose missing"):
         dit.audit(holes, schema=SCHEMA, measures=[measure])
-    result = dit.audit(holes, schema=SCHEMA, measures=[measure | {"missing": "drop"}])
+    result = dit.audit(holes, schema=SCHEMA, measures=[measure | {"missing": "drop", "records": True}])
     (found,) = result.measures
     assert found["records"] == (people["age"] > 30).sum()
     assert result.measured(found["id"])["refinement"].isna().equals(people["age"] <= 30)

@@ -1,0 +1,1 @@
+"""Attacks that were found once; each test is named after its attack."""

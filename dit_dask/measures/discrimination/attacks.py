@@ -19,7 +19,7 @@ from dit_dask.measures.discrimination.contingency import (
 )
 from dit_dask.measures.discrimination.published import Members, Published, find_members
 from dit_dask.values.release import Release
-from dit_dask.values.schema import MIN_DISCLOSED_COUNT, Attribute
+from dit_dask.values.schema import Attribute
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def homogeneity(release: Release, positions: Sequence[int], groups: Ints | None,
     return AttackResult(published, contingency.profile(estimator), contingency, {})
 
 
-def skewness(
-    release: Release, positions: Sequence[int], estimator: str, min_disclosed_count: int = MIN_DISCLOSED_COUNT
-) -> AttackResult:
+def skewness(release: Release, positions: Sequence[int], estimator: str) -> AttackResult:
     """Try the partition {v, rest} for every sensitive value v that occurs; report the one with the highest rate."""
     plain = homogeneity(release, positions, None, estimator)
     assert plain.contingency is not None  # noqa: S101 - homogeneity always counts  # nosec B101
@@ -63,14 +61,7 @@ def skewness(
         contingency = plain.contingency.group_values((np.arange(len(levels)) != value).astype(np.int64))
         results.append((contingency.profile(estimator), contingency, value))
     best = max(range(len(results)), key=lambda index: results[index][0].rate.value)
-    lines = [
-        {
-            "value": levels[value] if totals[value] >= min_disclosed_count else None,
-            "count": int(totals[value]),
-            "rate": profile.rate.value,
-        }
-        for profile, _, value in results
-    ]
+    lines = [{"value": levels[value], "count": int(totals[value]), "rate": profile.rate.value} for profile, _, value in results]
     profile, contingency, _ = results[best]
     return replace(plain, profile=profile, contingency=contingency, more={"worst": lines[best], "partitions": lines})
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,9 @@ from dit_dask.measures.discrimination.contingency import (
     number_combinations,
 )
 from dit_dask.measures.discrimination.histogram import ESTIMATORS
-from dit_dask.measures.discrimination.listing import list_by_value
+from dit_dask.measures.discrimination.listing import list_by_value, list_partitions, round_count, round_figure
 from dit_dask.measures.discrimination.presentation import present
-from dit_dask.measures.discrimination.published import Members, find_members
+from dit_dask.measures.discrimination.published import Members, count_rows, find_members
 from dit_dask.measures.discrimination.semantic import Semantic, number_groups, resolve_groups
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 
@@ -75,11 +76,15 @@ class OfTable:
             texts = [_to_text(column.label(column.codes[first[number]])) for column in keys]
             return texts[0] if len(texts) == 1 else texts
 
+        shown = profile
+        if self.target is None and not self.show_values:  # H(record | key) is the logarithm of the count: round that too
+            rounded = np.array([max(1, round_count(count)) for count in profile.count])
+            shown = replace(profile, conditional=np.log2(rounded))
         of_record = np.full(len(kept), -1)
         of_record[kept] = key
         return MeasureResult(
             profile.rate.value,
-            list_by_value(profile, label, show_values=self.show_values),
+            list_by_value(shown, label, show_values=self.show_values),
             int(kept.sum()),
             _format_entropies(profile) | self.sampling.interval(table, inputs),
             _per_record(profile, of_record),
@@ -107,25 +112,41 @@ class OfRelease:
         elif self.attack == "identity":
             result = attacks.guess_identity(release, self.positions, self._known_frequencies(inputs))
         elif self.attack == "skewness" and self.groups is None:
-            min_disclosed_count = 1 if self.show_values else MIN_DISCLOSED_COUNT
-            result = attacks.skewness(release, self.positions, self.sampling.estimator, min_disclosed_count)
+            result = attacks.skewness(release, self.positions, self.sampling.estimator)
         else:
             groups = None if self.groups is None else self.groups(release.schema.sensitive.levels)
             result = attacks.homogeneity(release, self.positions, groups, self.sampling.estimator)
         membership = find_members(release, table) if membership is None else membership
-        profile, more = result.profile, dict(result.more)
-        entries = list_by_value(profile, result.published.label, show_values=self.show_values)
+        profile, more, is_rare = result.profile, dict(result.more), False
+        if "partitions" in more:
+            is_rare = self._is_rare_partition(more["worst"]["count"], int(release.counts.sum()))
+            more |= self._disclose_partitions(more, is_rare=is_rare)
+        rows = None if self.show_values else count_rows(table, self.positions)
+        label = partial(result.published.label, rows=rows)
+        entries = list_by_value(profile, label, show_values=self.show_values, is_rare_target=is_rare)
         more |= _format_entropies(profile)
         if result.contingency is not None:
             more |= self.sampling.interval(result.contingency, inputs)
         value = profile.rate.value
         if self.attack == "background-knowledge":  # what remains unknown to the attacker
             value = 1 - value
-            entries = [entry | {"rate": 1 - entry["rate"]} for entry in entries]
+            complement = (lambda rate: 1 - rate) if self.show_values else (lambda rate: round_figure(1 - rate))
+            entries = [entry | {"rate": complement(entry["rate"])} for entry in entries]
             more |= {"interval": [1 - end for end in reversed(more["interval"])]} if "interval" in more else {}
         columns = _average_over_classes(profile, membership, result.published.group, table.distinct)
         of_rows = {name: values[inputs.rows.index] for name, values in columns.items()}
         return MeasureResult(value, entries, round(float(profile.count.sum())), more, of_rows)
+
+    def _is_rare_partition(self, count: int, total: int) -> bool:
+        """Tell whether one side of {value, rest} has so few rows that figures of single classes would show them."""
+        return not self.show_values and 0 < min(count, total - count) < MIN_DISCLOSED_COUNT
+
+    def _disclose_partitions(self, more: Mapping[str, Any], *, is_rare: bool) -> dict[str, Any]:
+        """Return `worst` and `partitions` as measures.json has them."""
+        partitions = list_partitions(more["partitions"], show_values=self.show_values)
+        named = [line for line in partitions if line["value"] == more["worst"]["value"]]
+        unnamed = {"value": None, "rate": more["worst"]["rate"]}  # the rate is the value of the measure
+        return {"worst": named[0] if named and not is_rare else unnamed, "partitions": partitions}
 
     def _known_frequencies(self, inputs: MeasureInput) -> list[Floats | None]:
         attributes = [inputs.rows.table.schema.quasi_identifiers[position] for position in self.positions]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dit_dask.measures.discrimination.contingency import number_combinations
 from dit_dask.values.release import Release, Tree
-from dit_dask.values.schema import Attribute
+from dit_dask.values.schema import MIN_DISCLOSED_COUNT, Attribute
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BLOCK_CELLS = 2**24
 NAMED_LEVELS = 6
+HIDDEN, RARE = "…", "(a rare value)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,32 +48,50 @@ class Published:
         first = np.unique(group, return_index=True)[1]
         return cls(attributes, tuple(value for value, _ in coverage), tuple(sets for _, sets in coverage), group, first)
 
-    def label(self, group: int) -> str | list[str]:
-        """Name a published value; several attributes give a list."""
+    def label(self, group: int, rows: Sequence[Ints] | None = None) -> str | list[str]:
+        """Name a published value; several attributes give a list. Without `rows` of `count_rows` rare levels are named too."""
         position = self.first[group]
         names = [
-            describe_coverage(attribute, sets[value[position]])
-            for attribute, value, sets in zip(self.attributes, self.value, self.coverage, strict=True)
+            describe_coverage(attribute, sets[value[position]], None if rows is None else rows[number])
+            for number, (attribute, value, sets) in enumerate(zip(self.attributes, self.value, self.coverage, strict=True))
         ]
         return names[0] if len(names) == 1 else names
 
 
-def describe_coverage(attribute: Attribute, covered: Bools) -> str:
-    """Name what a published value covers: a value, an interval, a node of the hierarchy, or a set."""
+def count_rows(table: Table, positions: Sequence[int]) -> list[Ints]:
+    """Return for each attribute (levels,): how many rows of the table have a level."""
+    sizes = [len(table.schema.quasi_identifiers[position].levels) for position in positions]
+    return [
+        np.bincount(table.codes[:, position], table.weights, size).astype(np.int64)
+        for position, size in zip(positions, sizes, strict=True)
+    ]
+
+
+def describe_coverage(attribute: Attribute, covered: Bools, rows: Ints | None = None) -> str:
+    """Name what a published value covers: a value, an interval, a node of the hierarchy, or a set.
+
+    The whole domain is `*`. Of `rows`, the rows of each level, fewer than 10 give a level no name: the one person with the
+    highest age or income would be shown by an end of an interval.
+    """
     codes = np.flatnonzero(covered)
+    is_shown = np.ones(len(covered), bool) if rows is None else rows >= MIN_DISCLOSED_COUNT
     if len(codes) == 1:
-        return str(attribute.levels[codes[0]])
+        return str(attribute.levels[codes[0]]) if is_shown[codes[0]] else RARE
+    if covered.all():
+        return "*"
     low, high = int(codes[0]), int(codes[-1])
     if high - low == len(codes) - 1:
         if attribute.hierarchy is None:
-            return f"[{attribute.levels[low]}, {attribute.levels[high]}]"
+            ends = (str(attribute.levels[end]) if is_shown[end] else HIDDEN for end in (low, high))
+            return f"[{', '.join(ends)}]"
         tree = attribute.hierarchy
         nodes = np.flatnonzero((tree.low == low) & (tree.high == high))
         if len(nodes):
-            return tree.names[nodes[0]] or "*"
-    names = [str(attribute.levels[code]) for code in codes[:NAMED_LEVELS]]
-    more = f", and {len(codes) - NAMED_LEVELS} more" if len(codes) > NAMED_LEVELS else ""
-    return "{" + ", ".join(names) + more + "}"
+            is_rare = rows is not None and rows[codes].sum() < MIN_DISCLOSED_COUNT
+            return RARE if is_rare else tree.names[nodes[0]] or "*"
+    names = [str(attribute.levels[code]) for code in codes if is_shown[code]][:NAMED_LEVELS]
+    more = len(codes) - len(names)
+    return "{" + ", ".join([*names, *([f"{'and ' if names else ''}{more} more"] if more else [])]) + "}"
 
 
 @dataclass(frozen=True, eq=False)

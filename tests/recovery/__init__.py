@@ -1,0 +1,1 @@
+"""Attackers who try to rebuild the table under audit from what an audit writes."""
