@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask import seeds
-from dit_dask.audit.grammar import measure_component, redact_measure, redact_sanitizer
-from dit_dask.audit.identity import measure_id
+from dit_dask.audit.grammar import measure_component, redact_measure
+from dit_dask.audit.identity import measure_id, secret_key
 from dit_dask.audit.test import Test
 from dit_dask.config.constraints import result_document
 from dit_dask.config.document import Config, MeasureConfig
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 class ReleaseSource:
     """A sanitizer of the run, by its first test; the original is published as it is."""
 
-    parameters: Mapping[str, Any] | None
+    parameters: Mapping[str, Any] | None = field(repr=False)
     test: Test | None
+    shown_parameters: Mapping[str, Any] | None = None  # without secrets
 
     def release(self, rows: Rows) -> Release:
         """Publish the table, as the test of this sanitizer does."""
@@ -50,10 +51,11 @@ class Measurement:
 
     id: str
     name: str
-    parameters: Mapping[str, Any]
-    measure: Measure
+    parameters: Mapping[str, Any] = field(repr=False)  # Dask logs the arguments of a failed task
+    measure: Measure = field(repr=False)
     tables: Mapping[str, int]
     release_source: ReleaseSource | None
+    shown_parameters: Mapping[str, Any] = field(default_factory=dict)  # without secrets
 
     def light(self) -> Measurement:
         """The same without the table of its test, which need not travel with every task."""
@@ -61,12 +63,12 @@ class Measurement:
 
     def entry(self, finding: MeasureResult) -> MeasureEntry:
         """The object in measures.json."""
-        release = None if self.release_source is None else self.release_source.parameters
+        release = self.release_source
         return MeasureEntry(
             self.name,
             self.id,
-            redact_measure(self.parameters),
-            None if release is None else redact_sanitizer(release),
+            self.shown_parameters,
+            None if release is None else release.shown_parameters,
             finding.value,
             finding.by_value,
             finding.records,
@@ -116,7 +118,8 @@ def release_sources(tests: Sequence[Test]) -> list[ReleaseSource]:
     for test in tests:
         parameters = test.parameters["sanitizer"]
         if test.procedure.publishes_release:
-            found.setdefault(json.dumps(parameters, default=str), ReleaseSource(parameters, test))
+            source = ReleaseSource(parameters, test, test.shown_parameters["sanitizer"])
+            found.setdefault(json.dumps(parameters, default=str), source)
     return [ORIGINAL, *found.values()]
 
 
@@ -126,6 +129,7 @@ def build_measure_plan(
     """Build every measurement against the loaded table, and read the other tables they ask for."""
     sources, measurements = list[Source](), list[Measurement]()
     tables: list[pd.DataFrame] = []
+    digest_key = secret_key(rows)
     for point in config.measures:
         name, keys, where, places = point.measure.name, point.measure.keys, point.where, {}
         kind = kind_of(name)
@@ -144,7 +148,8 @@ def build_measure_plan(
                 raise InputError(f"{where} repeats another measure: {identity}")
             context = Context(rows.table.schema, rows.used, config.seed, identity, where, read)
             built = kind.build(keys, context)
-            measurements.append(Measurement(identity, name, parameters, built, places, release_source))
+            shown = redact_measure(parameters, digest_key)
+            measurements.append(Measurement(identity, name, parameters, built, places, release_source, shown))
     shared_inputs = SharedInputs(frame, rows, tables, config.seed)
     return MeasurePlan(shared_inputs, measurements, _digest(shared_inputs, measurements))
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.audit.grammar import redact_test
 from dit_dask.audit.manifest import Manifest, read_finished
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import Figure, Statistics, by_name, number_of, plain
@@ -174,7 +173,7 @@ def summarise(state: TestState, outcome: Outcome) -> TestSummary:
     added = test.procedure.summarise_estimates(test.rows.table, state.all_estimates(), outcome.loss)
     return TestSummary(
         test.id,
-        redact_test(test.parameters),
+        test.shown_parameters,
         test.engine,
         test.engine_reason,
         outcome.statistics,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import TestConfig
@@ -44,14 +44,15 @@ class Test:
     __test__ = False
 
     id: str
-    config: TestConfig
-    parameters: Mapping[str, Any]
-    procedure: Procedure
+    config: TestConfig = field(repr=False)  # Dask logs the arguments of a failed task
+    parameters: Mapping[str, Any] = field(repr=False)
+    procedure: Procedure = field(repr=False)
     engine: str
     engine_reason: str
-    rows: Rows
+    rows: Rows = field(repr=False)
     audited: Ints
     estimated_influence: Floats | None = None  # of the records, where those with the largest go first
+    shown_parameters: Mapping[str, Any] = field(default_factory=dict)  # without secrets
 
     @property
     def external(self) -> ExternalSanitizer | None:

@@ -326,8 +326,8 @@ class ComponentConfig:
     """A component that a config names: its parameters, and the settings that cannot change a result."""
 
     name: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)  # they may hold secrets
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def keys(self) -> dict[str, Any]:

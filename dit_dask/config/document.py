@@ -58,7 +58,7 @@ class Sample:
 class DataConfig:
     """The keys of `data`."""
 
-    source: str | Latest
+    source: str | Latest = field(repr=False)  # a URL may hold a password
     storage_options: Mapping[str, Any] = field(repr=False)
     missing: Sequence[Mark] | Mapping[str, Sequence[Mark]]
     limit: int | None

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
@@ -21,7 +21,7 @@ from dit_dask.sanitizers.external.process import SanitizerProcess, child_environ
 from dit_dask.sanitizers.external.process_main import CommandCall, FunctionCall, Request, notes_path
 from dit_dask.storage.filesystem import filesystem, reason
 from dit_dask.storage.location import Location
-from dit_dask.storage.redaction import public_url
+from dit_dask.storage.redaction import mask_text, public_url
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,7 @@ class Function:
 
     limits: ProcessLimits
     target: str
-    params: Mapping[str, Any]
+    params: Mapping[str, Any] = field(repr=False)
     columns: tuple[str, ...]
     process: SanitizerProcess
     is_callable: ClassVar[bool] = True
@@ -72,9 +72,9 @@ class Command:
     """A program that reads {input} and writes {output}."""
 
     limits: ProcessLimits
-    argv: tuple[str, ...]
+    argv: tuple[str, ...] = field(repr=False)
     format: str
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)
     process: SanitizerProcess
     is_callable: ClassVar[bool] = True
 
@@ -94,7 +94,7 @@ class Command:
         """Find the program; scripts among its arguments count as its code."""
         program = shutil.which(self.argv[0], path=child_environment(self.env).get("PATH"))
         if program is None:
-            raise InputError(f"argv[0]: no program {self.argv[0]!r} on this machine")
+            raise InputError(f"argv[0]: no program {mask_text(self.argv[0])!r} on this machine")
         files = [Path(part) for part in (program, *self.argv[1:]) if os.path.isabs(part) and os.path.isfile(part)]
         small = [path for path in files if path.stat().st_size < MAX_DIGESTED_SIZE]
         return {f"{index}: {path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for index, path in enumerate(small)}
@@ -156,9 +156,9 @@ def fill_placeholders(argument: str, values: Mapping[str, str]) -> str:
 class Precomputed:
     """Releases that were made before: one of the whole table, one without each record."""
 
-    full: str
-    without: str
-    storage_options: Mapping[str, Any]
+    full: str = field(repr=False)
+    without: str = field(repr=False)
+    storage_options: Mapping[str, Any] = field(repr=False)
     is_callable: ClassVar[bool] = False
 
     def sanitize(self, frame: pd.DataFrame, ids: Ints, _seed: int) -> pd.DataFrame:
@@ -167,11 +167,12 @@ class Precomputed:
         if len(missing) > 1:
             raise ExternalSanitizerError(f"there is no release without {len(missing)} records")
         url = self.full if not len(missing) else self.url(int(missing[0]))
-        fs, path = filesystem(Location(url, self.storage_options), "sanitizer")
+        location = Location(url, self.storage_options)
+        fs, path = filesystem(location, "sanitizer")
         try:
             content = fs.cat_file(path)
         except Exception as error:
-            raise ExternalSanitizerError(f"cannot read {public_url(url)}: {reason(error)}") from error
+            raise ExternalSanitizerError(f"cannot read {public_url(url)}: {reason(error, location)}") from error
         return decode_table(content, path, f"{public_url(url)} holds")
 
     def url(self, record: int) -> str:
@@ -180,16 +181,18 @@ class Precomputed:
 
     def prepare(self) -> Mapping[str, str]:
         """Check that the release of the whole table exists; return the digest of its content."""
-        fs, path = filesystem(Location(self.full, self.storage_options), "full")
+        location = Location(self.full, self.storage_options)
+        fs, path = filesystem(location, "full")
         try:
             return {"full": hashlib.sha256(fs.cat_file(path)).hexdigest()}
         except Exception as error:
-            raise InputError(f"full: cannot read {public_url(self.full)}: {reason(error)}") from error
+            raise InputError(f"full: cannot read {public_url(self.full)}: {reason(error, location)}") from error
 
     def present(self, records: Ints) -> dict[int, str]:
         """Return the records whose release exists, each with a text that changes with the content of the file."""
         folder, _, name = self.without.rpartition("/")
-        fs, path = filesystem(Location(folder or ".", self.storage_options), "without")
+        location = Location(folder or ".", self.storage_options)
+        fs, path = filesystem(location, "without")
         try:
             fs.invalidate_cache()
             if RECORD not in folder:
@@ -201,7 +204,7 @@ class Precomputed:
         except FileNotFoundError:
             return {}
         except Exception as error:
-            raise InputError(f"without: cannot list {public_url(folder)}: {reason(error)}") from error
+            raise InputError(f"without: cannot list {public_url(folder)}: {reason(error, location)}") from error
 
 
 def _file_version(entry: Mapping[str, Any]) -> str:
