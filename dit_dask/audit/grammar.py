@@ -8,23 +8,22 @@ from typing import Any
 
 from dit_dask.audit.procedures import DEFAULT, PROCEDURES
 from dit_dask.config.constraints import Anything, Component, Constraint, Field, ListOf, MapOf, NameOrFile, Record, declared
-from dit_dask.config.document import TOP, Config, MeasureConfig, TestConfig, check_document, config_folder, default_name
+from dit_dask.config.document import (
+    TOP,
+    Config,
+    MeasureConfig,
+    TestConfig,
+    check_document,
+    config_folder,
+    default_name,
+    secret_texts,
+)
 from dit_dask.config.sweep import expand
 from dit_dask.config.yaml import read_document
 from dit_dask.errors import InputError
 from dit_dask.measures import MEASURES
 from dit_dask.sanitizers import SANITIZERS
-from dit_dask.storage.filesystem import resolved_texts
-from dit_dask.storage.redaction import (
-    hide,
-    is_ordinary,
-    mask_credentials,
-    mask_named,
-    named_values,
-    remember_secrets,
-    texts,
-    url_secrets,
-)
+from dit_dask.storage.redaction import hide, mask_credentials, mask_named, remember_secrets
 
 
 class TestDocument:
@@ -80,7 +79,7 @@ def read_config(path: str, overrides: Sequence[str] = ()) -> Config:
 
 def check_config(document: Mapping[str, Any], folder: str, name: str = "audit") -> Config:
     """Check a whole config document, every point of every sweep included; needs no data."""
-    remember_secrets(_secret_texts(document))  # also an error about a wrong value must not show them
+    remember_secrets(secret_texts(config_record(), document))  # also an error about a wrong value must not show them
     config = check_document(document, folder, name)
     tests = tuple(_test_points(document.get("tests", [])))
     measures = tuple(_measure_points(document.get("measures", [])))
@@ -146,16 +145,6 @@ def redact_sanitizer(parameters: Mapping[str, Any], key: bytes | None = None) ->
 def secret_values(document: Any) -> list[tuple[str, Any]]:
     """Place and value of every field of a config document that may hold secrets."""
     return declared(config_record(), document, lambda entry: entry.secret)
-
-
-def _secret_texts(document: Any) -> Iterator[str]:
-    """Every text of a config that no message may show."""
-    for _, field in secret_values(document):
-        for _, names, value in named_values(field):
-            if not is_ordinary(value, names):
-                yield from resolved_texts(value)
-    for text in texts(document):
-        yield from url_secrets(text)
 
 
 def named_files(document: Any) -> list[tuple[str, str]]:

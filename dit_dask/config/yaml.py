@@ -86,7 +86,8 @@ def _override(document: dict[str, Any], override: str) -> None:
     """Set one key: names are separated by dots, list positions are numbers."""
     path, equals, text = override.partition("=")
     if not equals or not path:
-        raise InputError(f"--set must be dotted.key=value; got {override!r}")
+        named = re.split(r"[\s=:]", override, maxsplit=1)[0]  # what follows may be a secret
+        raise InputError(f"--set must be dotted.key=value; got {named!r} without a value")
     value = parse_yaml(text, f"--set {path}")
     keys = re.sub(r"\[(\d+)\]", r".\1", path).split(".")
     target: Any = document

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from dit_dask.errors import InputError, first_line
 from dit_dask.storage.location import Location
-from dit_dask.storage.redaction import public_url, scrub, texts, url_secrets
+from dit_dask.storage.redaction import REFERENCE, public_url, scrub, texts, url_secrets
 from dit_dask.storage.retry import FIRST_PATIENCE_SECONDS, error_code, is_transient, retry_transient
 
 Answer = TypeVar("Answer")
@@ -107,8 +107,9 @@ def secrets_of(location: Location) -> Iterator[str]:
 
 
 def resolved_texts(options: Any) -> Iterator[str]:
-    """Every text inside a value, as it was written and with its references resolved, where they are set."""
+    """Every text inside a value, without its references and, where they are set, with what they refer to."""
     for text in texts(options):
+        yield from REFERENCE.split(text)
         with suppress(UnsetVariableError):
             yield resolved({"value": text}, "")["value"]
 

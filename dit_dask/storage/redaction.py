@@ -25,7 +25,7 @@ FREE_FORM = ("storage_options", "env")  # what people call such mappings inside 
 
 # user and password of a URL, also one inside a chain or a sentence; a password may hold a slash, a port does not
 USER = re.compile(r"(://)(?:[^/?#\s\"'<>]*@|[^/?#\s\"'<>:@]+:(?!\d+(?:[/\s]|$))[^\s\"'<>]*@)")
-QUERY = re.compile(r"(://[^\s\"'<>?#]*)([?#])[^\s\"'<>]+")
+QUERY = re.compile(r"(://[^\s\"'<>?#]*)([?#])(?!\*\*\*)[^\s\"'<>]+")
 TOKENS = re.compile(
     r"(?i:\bbearer\s+)(?!\*\*\*)[^\s\"',]{4,}|\bBasic\s+[A-Za-z0-9+/]{8,}={0,2}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bgh[pousr]_\w{20,}"
     r"|\bxox[abprs]-[\w-]{10,}|\bsk-[\w-]{16,}|\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*"
@@ -196,6 +196,13 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(item)
     elif isinstance(value, str):
         yield value
+
+
+def hidden_texts(value: Any) -> Iterator[str]:
+    """The texts inside a field that may hold secrets, without those that are ordinary."""
+    for _, names, item in named_values(value):
+        if isinstance(item, str) and not is_ordinary(item, names):
+            yield item
 
 
 def url_secrets(text: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from dit_dask.sanitizers.external.process import SanitizerProcess, child_environ
 from dit_dask.sanitizers.external.process_main import CommandCall, FunctionCall, Request, notes_path
 from dit_dask.storage.filesystem import filesystem, reason
 from dit_dask.storage.location import Location
-from dit_dask.storage.redaction import mask_text, public_url
+from dit_dask.storage.redaction import hidden_texts, mask_text, public_url, scrub
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,8 @@ class Function:
             frame.iloc[ids].reset_index(drop=True).to_pickle(source)
             seed_name = None if self.process.seed_name in self.params else self.process.seed_name
             call = FunctionCall(source, output, dict(self.params), self.columns, seed_name, seed)
-            run_call(self.process, Request(folder, self.limits.timeout, function=call), self.limits)
+            with hiding(self.params):
+                run_call(self.process, Request(folder, self.limits.timeout, function=call), self.limits)
             return read_output(output, "it exited with code 0 but returned nothing", "it returned")
 
     def prepare(self) -> Mapping[str, str]:
@@ -86,7 +87,8 @@ class Command:
             values = {"{input}": source, "{output}": output, "{seed}": str(seed)}
             argv = [fill_placeholders(part, values) for part in self.argv]
             env = child_environment({"HOME": folder, "TMPDIR": folder} | dict(self.env))
-            run_call(self.process, Request(folder, self.limits.timeout, command=CommandCall(argv, env)), self.limits)
+            with hiding(list(self.argv), self.env):
+                run_call(self.process, Request(folder, self.limits.timeout, command=CommandCall(argv, env)), self.limits)
             nothing = f"it exited with code 0 but wrote no file at {{output}} ({os.path.basename(output)})"
             return read_output(output, nothing, "it wrote")
 
@@ -119,6 +121,16 @@ def run_call(process: SanitizerProcess, request: Request, limits: ProcessLimits)
     else:
         suffix = " (show_stderr: true shows its last message, which may hold values)"
     raise ExternalSanitizerError(causes.get(reply.status, reply.error) + suffix)
+
+
+@contextmanager
+def hiding(*given: Any) -> Iterator[None]:
+    """Take what a sanitizer was given, and may print or raise, out of the errors about it."""
+    try:
+        yield
+    except ExternalSanitizerError as error:
+        secrets = [text for value in given for text in hidden_texts(value)]
+        raise ExternalSanitizerError(scrub(str(error), secrets), skip=error.skip) from None
 
 
 @contextmanager
