@@ -35,6 +35,9 @@ class Canaries:
         return {
             "key": self.new(f"{place}.key"),
             "password": self.new(f"{place}.password"),
+            "token": self.new(f"{place}.token"),
+            "endpoint_url": self.url(f"{place}.endpoint_url", "host", "x"),
+            "client_kwargs": {"aws_session_token": self.new(f"{place} session"), "cookies": [self.new(f"{place} cookie")]},
             "nested": {"list": [{"inner": self.new(f"{place} in a list")}, self.new(f"{place} as an item")]},
         }
 
