@@ -16,6 +16,7 @@ import numpy as np
 from dit_dask.config.constraints import Field, NameOrFile, Record
 from dit_dask.config.registry import Context, Kind, Registry
 from dit_dask.errors import InputError
+from dit_dask.storage.redaction import public_url
 from dit_dask.values.arrays import Floats
 
 Beliefs = Floats
@@ -103,6 +104,7 @@ def _read_costs(context: Context, where: str, path: str) -> Floats:
     import csv
 
     lines = [line for line in csv.reader(context.read(path, where).splitlines()) if line]
+    path = public_url(path)
     names = lines[0][1:] if lines else []
     levels = context.schema.sensitive.levels
     if sorted(names) != sorted(levels) or [line[0] for line in lines[1:]] != names:

@@ -15,7 +15,7 @@ from dit_dask.audit import gates, index, manifest, plan
 from dit_dask.audit.build import build_tests, external_columns
 from dit_dask.audit.gates import Gate, Verdict
 from dit_dask.audit.grammar import config_record, redact
-from dit_dask.audit.identity import run_digest, test_id
+from dit_dask.audit.identity import run_digest, secret_key, test_id
 from dit_dask.audit.journal import Journal, Opened, open_journal
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
@@ -200,7 +200,7 @@ def _new_manifest(prepared: PreparedRun) -> Manifest:
     rows, config = prepared.rows, prepared.config
     return Manifest(
         status=manifest.RUNNING,
-        config=_resolve_config(config),
+        config=_resolve_config(config, secret_key(rows)),
         files=list(rows.files),
         input=InputFingerprint(rows.read, rows.dropped, rows.used, rows.digest()),
         versions=manifest.versions(),
@@ -225,7 +225,7 @@ def _list_personal_data(prepared: PreparedRun) -> list[str]:
     return [*records, *shown, *([f"../{external.CACHE}/"] if is_beside else [])]
 
 
-def _resolve_config(config: Config) -> dict[str, Any]:
+def _resolve_config(config: Config, key: bytes) -> dict[str, Any]:
     """The config as it was understood, without secrets."""
     document = {
         "version": 1,
@@ -240,7 +240,7 @@ def _resolve_config(config: Config) -> dict[str, Any]:
         "cluster": asdict(config.cluster),
         "seed": config.seed,
     }
-    shown: dict[str, Any] = redact(config_record(), document)
+    shown: dict[str, Any] = redact(config_record(), document, key)
     return shown
 
 

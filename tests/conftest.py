@@ -51,9 +51,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.fixture
-def people(tmp_path: Path) -> Path:
-    """A small CSV of people, with one incomplete row, and a hierarchy beside it."""
+def write_people(folder: Path) -> Path:
+    """Write a small CSV of people, with one incomplete row, and a hierarchy beside it."""
     lines = ["age,town,job,illness"]
     for number in range(60):
         town = ("Lyon", "Nice", "Bonn", "Köln")[number * 7 % 4]
@@ -61,9 +60,15 @@ def people(tmp_path: Path) -> Path:
             f"{20 + number * 13 % 41},{town},{('cook', 'clerk')[number % 2]},{('flu', 'cold', 'gout')[number * 5 % 3]}"
         )
     lines.append("33,?,cook,flu")
-    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n", "utf-8")
-    (tmp_path / "town.csv").write_text("Lyon;France;*\nNice;France;*\nBonn;Germany;*\nKöln;Germany;*\n", "utf-8")
-    return tmp_path / "people.csv"
+    (folder / "people.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    (folder / "town.csv").write_text("Lyon;France;*\nNice;France;*\nBonn;Germany;*\nKöln;Germany;*\n", "utf-8")
+    return folder / "people.csv"
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """A small CSV of people, with one incomplete row, and a hierarchy beside it."""
+    return write_people(tmp_path)
 
 
 CONFIG = """\

@@ -13,7 +13,7 @@ import numpy as np
 
 from dit_dask import seeds
 from dit_dask.audit.grammar import redact_test
-from dit_dask.audit.identity import hashed_id, test_id
+from dit_dask.audit.identity import hashed_id, secret_key, test_id
 from dit_dask.audit.procedures import PROCEDURES
 from dit_dask.audit.test import Test
 from dit_dask.config.constraints import ComponentConfig
@@ -51,7 +51,7 @@ class _Builder:
     """Builds the tests of one run; equal tables and sanitizers are made once and shared, so that they travel once."""
 
     def __init__(self, config: Config, rows: Rows, read: ReadText) -> None:
-        self._config, self._rows, self._read = config, rows, read
+        self._config, self._rows, self._read, self._key = config, rows, read, secret_key(rows)
         self._binned: dict[str, Rows] = {"{}": rows}
         self._sanitizers: dict[str, Any] = {}
         self._row_by_row: Rows | None = None
@@ -66,8 +66,9 @@ class _Builder:
         engine, reason = choose(point.engine, procedure, where)
         audited = _audited_rows(point.records, rows.used, where)
         parameters = point.identity()
-        shown = redact_test(parameters)
-        test = Test(identity, point, parameters, shown, procedure, engine, reason, self._bin(point), audited)
+        shown = redact_test(parameters, self._key)
+        rows = self._bin(point)
+        test = Test(identity, point, parameters, procedure, engine, reason, rows, audited, shown_parameters=shown)
         return test if test.external is None else replace(test, rows=self._single_rows())
 
     def _bin(self, point: TestConfig) -> Rows:

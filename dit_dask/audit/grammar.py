@@ -7,14 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 from dit_dask.audit.procedures import DEFAULT, PROCEDURES
-from dit_dask.config.constraints import Component, Constraint, Field, ListOf, NameOrFile, Record, declared
-from dit_dask.config.document import TOP, Config, MeasureConfig, TestConfig, check_document, config_folder, default_name
+from dit_dask.config.constraints import Anything, Component, Constraint, Field, ListOf, MapOf, NameOrFile, Record, declared
+from dit_dask.config.document import (
+    TOP,
+    Config,
+    MeasureConfig,
+    TestConfig,
+    check_document,
+    config_folder,
+    default_name,
+    secret_texts,
+)
 from dit_dask.config.sweep import expand
 from dit_dask.config.yaml import read_document
 from dit_dask.errors import InputError
 from dit_dask.measures import MEASURES
 from dit_dask.sanitizers import SANITIZERS
-from dit_dask.storage.redaction import mask, mask_credentials
+from dit_dask.storage.redaction import hide, mask_credentials, mask_named, remember_secrets
 
 
 class TestDocument:
@@ -70,6 +79,7 @@ def read_config(path: str, overrides: Sequence[str] = ()) -> Config:
 
 def check_config(document: Mapping[str, Any], folder: str, name: str = "audit") -> Config:
     """Check a whole config document, every point of every sweep included; needs no data."""
+    remember_secrets(secret_texts(config_record(), document))  # also an error about a wrong value must not show them
     config = check_document(document, folder, name)
     tests = tuple(_test_points(document.get("tests", [])))
     measures = tuple(_measure_points(document.get("measures", [])))
@@ -102,27 +112,35 @@ def _measure_points(measures: Sequence[Any]) -> Iterator[MeasureConfig]:
             yield MeasureConfig(where, component.check(point, where))
 
 
-def redact(constraint: Constraint, document: Any) -> Any:
-    """Copy a document for people and files: fields that may hold secrets are masked, and so is what looks like a credential."""
-    masked = constraint.rewrite(document, lambda entry, value, _: mask(value) if entry.secret else value, "")
-    return mask_credentials(masked)
+def redact(constraint: Constraint, document: Any, key: bytes | None = None) -> Any:
+    """Copy a document for people and files.
+
+    Fields that may hold secrets are shown as digests with this key, or masked without one; so is what looks like a credential.
+    """
+
+    def decide(entry: Field, value: Any, _where: str) -> Any:
+        if entry.secret:
+            return hide(value, key, keep_ordinary=entry.affects_result)
+        return mask_named(value) if isinstance(entry.constraint, MapOf) and isinstance(entry.constraint.of, Anything) else value
+
+    return mask_credentials(constraint.rewrite(document, decide, ""))
 
 
-def redact_test(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def redact_test(parameters: Mapping[str, Any], key: bytes | None = None) -> dict[str, Any]:
     """The parameters of a test without secrets."""
-    shown: dict[str, Any] = redact(TestDocument(), parameters)
+    shown: dict[str, Any] = redact(TestDocument(), parameters, key)
     return shown
 
 
-def redact_measure(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def redact_measure(parameters: Mapping[str, Any], key: bytes | None = None) -> dict[str, Any]:
     """The parameters of a measure without secrets."""
-    shown: dict[str, Any] = redact(measure_component(), parameters)
+    shown: dict[str, Any] = redact(measure_component(), parameters, key)
     return shown
 
 
-def redact_sanitizer(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def redact_sanitizer(parameters: Mapping[str, Any], key: bytes | None = None) -> dict[str, Any]:
     """The parameters of a sanitizer without secrets."""
-    shown: dict[str, Any] = redact(Component(SANITIZERS.records()), parameters)
+    shown: dict[str, Any] = redact(Component(SANITIZERS.records()), parameters, key)
     return shown
 
 

@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from dit_dask.config.constraints import result_document
 from dit_dask.config.document import DATA, Config
+from dit_dask.storage.redaction import public_url
 from dit_dask.values.table import Rows
 
 LONGEST_ID, LONGEST_PART = 80, 40
@@ -67,6 +70,7 @@ def _label(value: Any) -> str:
 
 def _part(key: str, item: Any) -> str:
     if isinstance(item, str):
+        item = public_url(item)
         module, _, name = item.rpartition(":")  # an import path is known by its end
         return f"{module.rsplit('.', 1)[-1]}.{name}" if module else item
     if isinstance(item, float):
@@ -81,6 +85,14 @@ def short_hash(value: Any) -> str:
 
 def _digest(document: Any) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def secret_key(rows: Rows) -> bytes:
+    """Return the key of the digests that stand for secrets: it follows from the rows, which no file of a run holds."""
+    content = hashlib.sha256(b"key of the secrets of a run\0" + rows.table.schema.digest().encode())
+    for array in (rows.table.codes, rows.table.secret, rows.index):
+        content.update(np.ascontiguousarray(array).tobytes())
+    return content.digest()
 
 
 def run_digest(

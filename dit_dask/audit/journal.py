@@ -12,6 +12,7 @@ from dit_dask.audit.parts import PartFile
 from dit_dask.audit.plan import TestPlan
 from dit_dask.errors import DitError
 from dit_dask.storage.folder import Folder
+from dit_dask.storage.redaction import scrub
 
 
 class Journal:
@@ -49,7 +50,7 @@ class Journal:
     def fail(self, reason: str) -> None:
         """Say why the run ended; what failed may be the storage itself."""
         try:
-            manifest.note(self.folder, replace(self.manifest, status=FAILED, error=reason))
+            manifest.note(self.folder, replace(self.manifest, status=FAILED, error=scrub(reason)))
         except DitError:
             return
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask import seeds
-from dit_dask.audit.grammar import measure_component, redact_measure, redact_sanitizer
-from dit_dask.audit.identity import measure_id
+from dit_dask.audit.grammar import measure_component, redact_measure
+from dit_dask.audit.identity import measure_id, secret_key
 from dit_dask.audit.test import Test
 from dit_dask.config.constraints import result_document
 from dit_dask.config.document import Config, MeasureConfig
@@ -51,11 +51,11 @@ class Measurement:
 
     id: str
     name: str
-    parameters: Mapping[str, Any] = field(repr=False)
-    shown_parameters: Mapping[str, Any]  # without secrets
-    measure: Measure
+    parameters: Mapping[str, Any] = field(repr=False)  # Dask logs the arguments of a failed task
+    measure: Measure = field(repr=False)
     tables: Mapping[str, int]
     release_source: ReleaseSource | None
+    shown_parameters: Mapping[str, Any] = field(default_factory=dict)  # without secrets
 
     @property
     def writes_records(self) -> bool:
@@ -68,11 +68,12 @@ class Measurement:
 
     def entry(self, result: MeasureResult) -> MeasureEntry:
         """The object in measures.json."""
+        release = self.release_source
         return MeasureEntry(
             self.name,
             self.id,
             self.shown_parameters,
-            None if self.release_source is None else self.release_source.shown_parameters,
+            None if release is None else release.shown_parameters,
             result.value,
             result.by_value,
             result.records,
@@ -122,7 +123,8 @@ def release_sources(tests: Sequence[Test]) -> list[ReleaseSource]:
     for test in tests:
         parameters = test.parameters["sanitizer"]
         if test.procedure.publishes_release:
-            found.setdefault(json.dumps(parameters, default=str), ReleaseSource(parameters, test, redact_sanitizer(parameters)))
+            source = ReleaseSource(parameters, test, test.shown_parameters["sanitizer"])
+            found.setdefault(json.dumps(parameters, default=str), source)
     return [ORIGINAL, *found.values()]
 
 
@@ -132,6 +134,7 @@ def build_measure_plan(
     """Build every measurement against the loaded table, and read the other tables they ask for."""
     sources, measurements = list[Source](), list[Measurement]()
     tables: list[pd.DataFrame] = []
+    digest_key = secret_key(rows)
     for point in config.measures:
         name, keys, where, places = point.measure.name, point.measure.keys, point.where, {}
         kind = kind_of(name)
@@ -142,17 +145,17 @@ def build_measure_plan(
             places[key] = sources.index(source)
         parameters = {key: _drop_nulls(value) for key, value in keys.items() if value is not None}
 
-        shown = redact_measure(parameters)
         fields, of_releases = kind.parameters.fields, kind.of_releases(keys)
-        told = {key: value for key, value in parameters.items() if key not in COMMON_KEYS}
-        telling = {key: value for key, value in told.items() if key == "name" or value != fields[key].default}
+        own = {key: value for key, value in parameters.items() if key not in COMMON_KEYS}
+        telling = {key: value for key, value in own.items() if key == "name" or value != fields[key].default}
         for release_source in release_sources(tests) if of_releases else [None]:
             identity = measure_id(telling, release_source.parameters if release_source else None, original=of_releases)
             if any(other.id == identity for other in measurements):
                 raise InputError(f"{where} repeats another measure: {identity}")
             context = Context(rows.table.schema, rows.used, config.seed, identity, where, read)
             built = kind.build(keys, context)
-            measurements.append(Measurement(identity, name, parameters, shown, built, places, release_source))
+            shown = redact_measure(parameters, digest_key)
+            measurements.append(Measurement(identity, name, parameters, built, places, release_source, shown))
     shared_inputs = SharedInputs(frame, rows, tables, config.seed)
     return MeasurePlan(shared_inputs, measurements, _digest(shared_inputs, measurements))
 

@@ -44,15 +44,15 @@ class Test:
     __test__ = False
 
     id: str
-    config: TestConfig
+    config: TestConfig = field(repr=False)  # Dask logs the arguments of a failed task
     parameters: Mapping[str, Any] = field(repr=False)
-    shown_parameters: Mapping[str, Any]  # without secrets
-    procedure: Procedure
+    procedure: Procedure = field(repr=False)
     engine: str
     engine_reason: str
-    rows: Rows
+    rows: Rows = field(repr=False)
     audited: Ints
     estimated_influence: Floats | None = None  # of the records, where those with the largest go first
+    shown_parameters: Mapping[str, Any] = field(default_factory=dict)  # without secrets
 
     @property
     def external(self) -> ExternalSanitizer | None:

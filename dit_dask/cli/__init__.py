@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from dit_dask.cli.commands import FAILED, SUBCOMMANDS
 from dit_dask.cli.parser import build_parser
 from dit_dask.errors import DitError, first_line
+from dit_dask.storage.redaction import scrub
 
 __all__ = ["main"]
 
@@ -18,7 +19,9 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     options = build_parser(SUBCOMMANDS).parse_args(arguments)
-    logging.basicConfig(format="dit: %(message)s", level=logging.INFO if options.debug else logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(ScrubbingFormatter("dit: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO if options.debug else logging.WARNING)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         code: int = options.subcommand.run(options)
@@ -34,6 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+class ScrubbingFormatter(logging.Formatter):
+    """Formats log lines and traces without credentials: an error of a library may quote the URL or the options it got."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a line with its trace, then take credentials out."""
+        return scrub(super().format(record))
+
+
 def _interrupt(_signal: int, _frame: Any) -> NoReturn:
     raise KeyboardInterrupt
 
@@ -41,5 +52,5 @@ def _interrupt(_signal: int, _frame: Any) -> NoReturn:
 def _failed(text: str, debug: bool) -> int:
     if debug:
         logging.getLogger("dit_dask").exception("failed")
-    sys.stderr.write(f"dit: {text}\n")
+    sys.stderr.write(f"dit: {scrub(text)}\n")
     return FAILED

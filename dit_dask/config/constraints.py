@@ -328,7 +328,7 @@ class ComponentConfig:
     """A component that a config names: its parameters, and the settings that cannot change a result."""
 
     name: str
-    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Dask logs the arguments of a failed task
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)  # they may hold secrets
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property

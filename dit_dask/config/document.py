@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ from dit_dask.config.constraints import (
     Choice,
     ComponentConfig,
     Const,
+    Constraint,
     Field,
     Flag,
     Integer,
@@ -22,10 +23,13 @@ from dit_dask.config.constraints import (
     OneOf,
     Record,
     Text,
+    declared,
 )
 from dit_dask.config.yaml import read_document
 from dit_dask.errors import InputError
+from dit_dask.storage.filesystem import resolved_texts
 from dit_dask.storage.location import Location, OutputLocation
+from dit_dask.storage.redaction import hidden_texts, remember_secrets, texts, url_secrets
 
 Mark: TypeAlias = str | int | float
 STORAGE_OPTIONS = Field(
@@ -58,7 +62,7 @@ class Sample:
 class DataConfig:
     """The keys of `data`."""
 
-    source: str | Latest = field(repr=False)
+    source: str | Latest = field(repr=False)  # a URL may hold a password
     storage_options: Mapping[str, Any] = field(repr=False)
     missing: Sequence[Mark] | Mapping[str, Sequence[Mark]]
     limit: int | None
@@ -279,7 +283,17 @@ def default_name(path: str) -> str:
 
 def read_data_config(path: str, overrides: Sequence[str] = ()) -> Config:
     """Read a config whose data is to be looked at; it needs no schema, and its tests and measures are not read."""
-    return check_document(read_document(path, overrides), config_folder(path), default_name(path), needs_schema=False)
+    document = read_document(path, overrides)
+    remember_secrets(secret_texts(Record(TOP), document))
+    return check_document(document, config_folder(path), default_name(path), needs_schema=False)
+
+
+def secret_texts(constraint: Constraint, document: Any) -> Iterator[str]:
+    """Every text of a config that no message may show."""
+    for _, value in declared(constraint, document, lambda entry: entry.secret):
+        yield from resolved_texts(list(hidden_texts(value)))
+    for text in texts(document):
+        yield from url_secrets(text)
 
 
 def config_folder(path: str) -> str:

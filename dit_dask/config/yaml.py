@@ -33,8 +33,14 @@ def parse_yaml(text: str, where: str) -> Any:
     try:
         return _strict_loader()(text).get_single_data()
     except Exception as error:  # PyYAML lets errors of any type out, such as that of a date with 13 months
-        reason = re.sub(r"\s+", " ", str(error)).strip()
-        raise InputError(f"{where}: not valid YAML: {reason}") from error
+        raise InputError(f"{where}: not valid YAML: {_yaml_reason(error)}") from None  # a trace would quote the line
+
+
+def _yaml_reason(error: Exception) -> str:
+    """Say what is wrong and where, without the line itself, which may hold a secret."""
+    problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
+    text = re.sub(r"\s+", " ", str(problem or getattr(error, "reason", None) or error)).strip()
+    return text if mark is None else f"{text} in line {mark.line + 1}, column {mark.column + 1}"
 
 
 def _strict_loader() -> Any:
@@ -80,7 +86,8 @@ def _override(document: dict[str, Any], override: str) -> None:
     """Set one key: names are separated by dots, list positions are numbers."""
     path, equals, text = override.partition("=")
     if not equals or not path:
-        raise InputError(f"--set must be dotted.key=value; got {override!r}")
+        named = re.split(r"[\s=:]", override, maxsplit=1)[0]  # what follows may be a secret
+        raise InputError(f"--set must be dotted.key=value; got {named!r} without a value")
     value = parse_yaml(text, f"--set {path}")
     keys = re.sub(r"\[(\d+)\]", r".\1", path).split(".")
     target: Any = document

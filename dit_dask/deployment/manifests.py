@@ -16,18 +16,19 @@ from dit_dask.cluster.kubernetes import objects as pods
 from dit_dask.cluster.kubernetes.objects import Manifest
 from dit_dask.config.cluster import KUBERNETES, NAME, KubernetesConfig, Resources
 from dit_dask.config.document import Config, config_folder, default_name, references
-from dit_dask.config.yaml import parse_yaml, read_document
+from dit_dask.config.yaml import read_document
 from dit_dask.deployment import cron
 from dit_dask.errors import InputError
 from dit_dask.inputs.source import read_text
 from dit_dask.storage.filesystem import is_local
-from dit_dask.storage.redaction import is_credential_name, is_reference, public_url
+from dit_dask.storage.redaction import looks_secret, mask_text, named_values, public_url
 
 MOST_NAME = pods.NAME_LENGTH - len("-1116030000-ab12")
 MOST_BYTES = 1_000_000  # etcd takes no larger object
 READY_SECONDS = 300
 LAUNCH = "/etc/dit/launch"
 LAUNCHER_RESOURCES = Resources("100m", "256Mi")
+OPEN_OPTIONS = {"endpoint_url", "region_name", "region", "signature_version", "addressing_style", "project", "account_name"}
 KEYLESS = {"anon", "cloud", "google_default"}  # values of gcsfs's token that are no secret
 
 
@@ -75,15 +76,16 @@ def manifests(path: str, options: DeployOptions) -> str:
 
 def prepare(path: str, options: DeployOptions) -> Deployment:
     """Check everything that would fail only inside the cluster: names, image, schedule, places, files and secrets."""
-    document = read_document(path, options.overrides)
+    for count in range(len(options.overrides) + 1):  # an option that another one replaces is sent too
+        document = read_document(path, options.overrides[:count])
+        _refuse_secrets(document)
     config = check_config(document, config_folder(path), default_name(path))
     for index, text in enumerate(config.gates):
         gates.parse(text, f"gates[{index}]")
     _check_schedule(options)
     text = Path(path).read_text("utf-8")
+    _refuse_open_lines(text, path)
     _check_places(config)
-    for written in (document, parse_yaml(text, f"config {path}")):  # the file goes along as it was written
-        _refuse_secrets(written)
     variables, settings = _variables(document), _settings(config, options, secret_values(document))
     if variables.runner and settings.secret is None:
         named = ", ".join(f"${{{name}}}" for name in variables.runner)
@@ -170,36 +172,42 @@ def _check_places(config: Config) -> None:
 
 def _refuse_secrets(document: Any) -> None:
     """A ConfigMap is no place for secrets, wherever in the config they are."""
-    for where, value in secret_values(document):
-        _refuse_literals(value, where)
-    _refuse_open_urls(document, "")
+    for where, field in secret_values(document):
+        for place, names, value in named_values(field):
+            is_known = value in KEYLESS or (bool(names) and names[-1] in OPEN_OPTIONS and mask_text(str(value)) == value)
+            if not is_known and looks_secret(value, names):
+                raise InputError(f"{where}{place} {_advice(where)}: a value would be readable in a ConfigMap")
+    _refuse_open_texts(document, "")
 
 
-def _refuse_literals(value: Any, where: str) -> None:
-    """Refuse options that usually hold a credential and do not refer to one."""
-    items = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, Mapping) else ()
-    for key, item in items:
-        place = f"{where}[{key}]" if isinstance(value, list) else f"{where}.{key}"
-        if isinstance(item, Mapping | list):
-            _refuse_literals(item, place)
-        elif isinstance(item, str) and is_credential_name(place.removeprefix(where)) and not _is_harmless(item):
-            raise InputError(f"{place} must be a reference such as ${{NAME}}: a value would be readable in a ConfigMap")
+def _advice(where: str) -> str:
+    if where.endswith("storage_options"):
+        return "must be a reference such as ${NAME}"
+    return "looks like a credential; the sanitizer can read it from a file of its image instead"
 
 
-def _is_harmless(value: str) -> bool:
-    return value in KEYLESS or is_reference(value)
-
-
-def _refuse_open_urls(value: Any, where: str) -> None:
-    """Refuse URLs that carry a password or a query, where tokens are."""
+def _refuse_open_texts(value: Any, where: str) -> None:
+    """Refuse URLs that carry a password or a query, where tokens are, and other texts that look like a credential."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            _refuse_open_urls(item, f"{where}.{key}" if where else str(key))
+            _refuse_open_texts(item, f"{where}.{key}" if where else str(key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            _refuse_open_urls(item, f"{where}[{index}]")
-    elif isinstance(value, str) and "://" in value and public_url(value) != value:
+            _refuse_open_texts(item, f"{where}[{index}]")
+    elif isinstance(value, str) and public_url(value) != value:
         raise InputError(f"{where}: a URL with a password or query would be readable in a ConfigMap; use storage_options")
+    elif isinstance(value, str) and mask_text(value) != value:
+        raise InputError(f"{where} looks like a credential, which would be readable in a ConfigMap")
+
+
+def _refuse_open_lines(text: str, path: str) -> None:
+    """Refuse comments that look like a credential: the file is sent as it was written."""
+    for number, line in enumerate(text.splitlines(), 1):
+        comment = line.partition("#")[2]
+        if mask_text(comment) != comment:
+            raise InputError(
+                f"config {path}, line {number}: the comment seems to hold a credential, which would be readable in a ConfigMap"
+            )
 
 
 def _read_files(config: Config, named: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -96,7 +96,7 @@ def _find_files(location: Location, source: str, where: str = "data.source") -> 
 
 def file_name(path: str) -> str:
     """Return the file's name, without the query of a web address, which may hold tokens."""
-    return (path.partition("?")[0] if "://" in path else path).rsplit("/", 1)[-1]
+    return (public_url(path).partition("?")[0] if "://" in path else path).rsplit("/", 1)[-1]
 
 
 def read_text(path: str, config: Config, where: str, options: Mapping[str, Any] | None = None) -> str:

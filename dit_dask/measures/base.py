@@ -36,8 +36,8 @@ COMMON_KEYS = {
 class Source:
     """Another table that a measure needs, read once, on the client; `columns` None means all."""
 
-    url: str
-    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    url: str = field(repr=False)
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     columns: tuple[str, ...] | None = None
 
     @classmethod

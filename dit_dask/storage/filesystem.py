@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from dit_dask.errors import InputError, first_line
 from dit_dask.storage.location import Location
-from dit_dask.storage.redaction import MASK, public_url
+from dit_dask.storage.redaction import REFERENCE, public_url, scrub, texts, url_secrets
 from dit_dask.storage.retry import FIRST_PATIENCE_SECONDS, error_code, is_transient, retry_transient
 
 Answer = TypeVar("Answer")
@@ -20,7 +20,6 @@ Answer = TypeVar("Answer")
 # a client without time limits hangs for minutes on a dead server; outages are retried here, not by the client
 S3_DEFAULTS = {"connect_timeout": 5, "read_timeout": 30, "retries": {"mode": "standard", "max_attempts": 3}}
 EXTRAS = {"gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure"}
-SHORTEST_SECRET = 4
 ANSWERS = {
     "NoSuchBucket": "the bucket does not exist",
     "InvalidAccessKeyId": "the server does not know this key",
@@ -78,7 +77,7 @@ def filesystem(location: Location, where: str) -> tuple[Any, str]:
         extra = EXTRAS.get(protocol)
         hint = f"install dit_dask[{extra}]" if extra else reason(error, location)
         raise InputError(f"{where}: cannot open {public_url(location.url)}: {hint}") from error
-    except (ValueError, TypeError, OSError) as error:
+    except Exception as error:  # any filesystem may raise an error of its own, with the URL in its text
         raise InputError(f"{where}: cannot open {public_url(location.url)}: {reason(error, location)}") from error
     return fs, str(path)
 
@@ -97,26 +96,22 @@ def reason(error: BaseException, location: Location | None = None) -> str:
     if is_transient(error):
         return f"the storage does not answer ({type(error).__name__})"
     text = first_line(error)
-    return _remove_credentials(re.sub(r"\s+", " ", text), location)[:200] if text else type(error).__name__
+    secrets = () if location is None else secrets_of(location)
+    return scrub(re.sub(r"\s+", " ", text), secrets)[:200] if text else type(error).__name__
 
 
-def _remove_credentials(text: str, location: Location | None) -> str:
-    """Take credentials out of someone else's words."""
-    for secret in _secrets(location.storage_options) if location else ():
-        text = text.replace(secret, MASK)
-    return re.sub(r"(://)[^/@\s]+@|(\?)[^\s\"']+", lambda match: f"{match[1] or match[2]}{MASK}", text)
+def secrets_of(location: Location) -> Iterator[str]:
+    """Every text among the options, references resolved, and the credentials of the URL."""
+    yield from url_secrets(location.url)
+    yield from resolved_texts(location.storage_options)
 
 
-def _secrets(options: Any) -> Iterator[str]:
-    """Every text among the options, references resolved."""
-    if isinstance(options, Mapping):
-        for item in options.values():
-            yield from _secrets(item)
-    elif isinstance(options, str):
+def resolved_texts(options: Any) -> Iterator[str]:
+    """Every text inside a value, without its references and, where they are set, with what they refer to."""
+    for text in texts(options):
+        yield from REFERENCE.split(text)
         with suppress(UnsetVariableError):
-            value = resolved({"value": options}, "")["value"]
-            if len(value) >= SHORTEST_SECRET:
-                yield value
+            yield resolved({"value": text}, "")["value"]
 
 
 def fetch(url: str) -> bytes:

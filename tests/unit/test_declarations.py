@@ -85,6 +85,8 @@ def test_every_file_of_a_config_is_named_and_no_name_is_taken_for_a_file() -> No
 def test_every_secret_of_a_config_is_found_and_masked() -> None:
     assert [where for where, _ in secret_values(CONFIG)] == [
         "data.storage_options",
+        "tests[1].sanitizer.params",
+        "tests[2].sanitizer.argv",
         "tests[2].sanitizer.env",
         "tests[3].sanitizer.storage_options",
         "measures[1].synthetic.storage_options",

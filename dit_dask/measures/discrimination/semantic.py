@@ -9,6 +9,7 @@ import numpy as np
 
 from dit_dask.config.constraints import Anything, Decide, Field, Integer, MapOf, Record, Text, refuse
 from dit_dask.errors import InputError
+from dit_dask.storage.redaction import public_url
 from dit_dask.values.hierarchy import Hierarchy, parse
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def resolve_groups(semantic: Mapping[Any, Any], read: Callable[[str], str]) -> M
     if not is_level(semantic):
         return semantic
     hierarchy = semantic["hierarchy"]
-    tree = hierarchy if isinstance(hierarchy, Hierarchy) else parse(read(hierarchy), str(hierarchy))
+    tree = hierarchy if isinstance(hierarchy, Hierarchy) else parse(read(hierarchy), public_url(str(hierarchy)))
     return groups_at(tree, semantic.get("level", 1))
 
 

@@ -18,6 +18,7 @@ from dit_dask.sanitizers.external.calls import RECORD, Command, Function, Precom
 from dit_dask.sanitizers.external.process import SanitizerProcess
 from dit_dask.sanitizers.external.published_values import parse_mapping
 from dit_dask.sanitizers.external.sanitizer import Caller, CallPolicy, ExternalSanitizer
+from dit_dask.storage.redaction import hide, public_url
 
 __all__ = ["KINDS", "ExternalSanitizer"]
 
@@ -69,7 +70,7 @@ def _build_command(parameters: Mapping[str, Any], context: Context) -> Caller:
     where, argv = f"{context.where}.sanitizer.argv", parameters["argv"]
     for placeholder, purpose in (("{input}", "read"), ("{output}", "write")):
         if not any(placeholder in part for part in argv):
-            raise InputError(f"{where} must name {placeholder}, the file to {purpose}; got {argv}")
+            raise InputError(f"{where} must name {placeholder}, the file to {purpose}; got {hide(argv, keep_ordinary=True)}")
     resolved = tuple(_resolve_argument(part, context.folder) for part in argv)
     return Command(_limits(parameters), resolved, parameters["format"], parameters["env"], SanitizerProcess())
 
@@ -127,11 +128,11 @@ def _affects_result(fields: Mapping[str, Field], key: str) -> bool:
 
 
 def _read_mapping(path: str, context: Context, where: str) -> dict[str, dict[str, list[str]]]:
-    mapping = parse_mapping(context.read(path, f"{where}.mapping"), path)
+    mapping, shown = parse_mapping(context.read(path, f"{where}.mapping"), public_url(path)), public_url(path)
     known = [attribute.name for attribute in context.schema.quasi_identifiers]
     for column in mapping:
         if column not in known:
-            raise InputError(f"{where}.mapping: {path} has lines for {column!r}, which is not among the quasi_identifiers")
+            raise InputError(f"{where}.mapping: {shown} has lines for {column!r}, which is not among the quasi_identifiers")
     return mapping
 
 
@@ -149,7 +150,9 @@ KINDS: dict[str, Kind[ExternalSanitizer]] = {
     "python": _kind(
         {
             "target": Field(TARGET, description="a function or class that takes a DataFrame and returns one"),
-            "params": Field(MapOf(Anything()), {}, description="further arguments of the function, or those of the class"),
+            "params": Field(
+                MapOf(Anything()), {}, description="further arguments of the function, or those of the class", secret=True
+            ),
             **PROCESS_FIELDS,
         },
         _build_function,
@@ -157,7 +160,9 @@ KINDS: dict[str, Kind[ExternalSanitizer]] = {
     "command": _kind(
         {
             "argv": Field(
-                ListOf(Text(), 1), description="the program and its arguments; {input}, {output} and {seed} are replaced"
+                ListOf(Text(), 1),
+                description="the program and its arguments; {input}, {output} and {seed} are replaced",
+                secret=True,
             ),
             "format": Field(Choice(("csv", "parquet")), "csv"),
             "env": Field(

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 from uuid import uuid4
@@ -21,7 +21,7 @@ from dit_dask.sanitizers.external.process import SanitizerProcess, child_environ
 from dit_dask.sanitizers.external.process_main import CommandCall, FunctionCall, Request, notes_path
 from dit_dask.storage.filesystem import filesystem, reason
 from dit_dask.storage.location import Location
-from dit_dask.storage.redaction import public_url
+from dit_dask.storage.redaction import hidden_texts, mask_text, public_url, scrub
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,7 @@ class Function:
 
     limits: ProcessLimits
     target: str
-    params: Mapping[str, Any]
+    params: Mapping[str, Any] = field(repr=False)
     columns: tuple[str, ...]
     process: SanitizerProcess
     is_callable: ClassVar[bool] = True
@@ -59,7 +59,8 @@ class Function:
                 frame.iloc[ids].reset_index(drop=True).to_pickle(file)
             seed_name = None if self.process.seed_name in self.params else self.process.seed_name
             call = FunctionCall(source, output, dict(self.params), self.columns, seed_name, seed)
-            run_call(self.process, Request(folder, self.limits.timeout, function=call), self.limits)
+            with hiding(self.params):
+                run_call(self.process, Request(folder, self.limits.timeout, function=call), self.limits)
             return read_output(output, "it exited with code 0 but returned nothing", "it returned")
 
     def prepare(self) -> Mapping[str, str]:
@@ -73,9 +74,9 @@ class Command:
     """A program that reads {input} and writes {output}."""
 
     limits: ProcessLimits
-    argv: tuple[str, ...]
+    argv: tuple[str, ...] = field(repr=False)
     format: str
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)
     process: SanitizerProcess
     is_callable: ClassVar[bool] = True
 
@@ -88,7 +89,8 @@ class Command:
             values = {"{input}": source, "{output}": output, "{seed}": str(seed)}
             argv = [fill_placeholders(part, values) for part in self.argv]
             env = child_environment({"HOME": folder, "TMPDIR": folder} | dict(self.env))
-            run_call(self.process, Request(folder, self.limits.timeout, command=CommandCall(argv, env)), self.limits)
+            with hiding(list(self.argv), self.env):
+                run_call(self.process, Request(folder, self.limits.timeout, command=CommandCall(argv, env)), self.limits)
             nothing = f"it exited with code 0 but wrote no file at {{output}} ({os.path.basename(output)})"
             return read_output(output, nothing, "it wrote")
 
@@ -96,7 +98,7 @@ class Command:
         """Find the program; scripts among its arguments count as its code."""
         program = shutil.which(self.argv[0], path=child_environment(self.env).get("PATH"))
         if program is None:
-            raise InputError(f"argv[0]: no program {self.argv[0]!r} on this machine")
+            raise InputError(f"argv[0]: no program {mask_text(self.argv[0])!r} on this machine")
         files = [Path(part) for part in (program, *self.argv[1:]) if os.path.isabs(part) and os.path.isfile(part)]
         small = [path for path in files if path.stat().st_size < MAX_DIGESTED_SIZE]
         return {f"{index}: {path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for index, path in enumerate(small)}
@@ -121,6 +123,16 @@ def run_call(process: SanitizerProcess, request: Request, limits: ProcessLimits)
     else:
         suffix = " (show_stderr: true shows its last message, which may hold values)"
     raise ExternalSanitizerError(causes.get(reply.status, reply.error) + suffix)
+
+
+@contextmanager
+def hiding(*given: Any) -> Iterator[None]:
+    """Take what a sanitizer was given, and may print or raise, out of the errors about it."""
+    try:
+        yield
+    except ExternalSanitizerError as error:
+        secrets = [text for value in given for text in hidden_texts(value)]
+        raise ExternalSanitizerError(scrub(str(error), secrets), skip=error.skip) from None
 
 
 @contextmanager
@@ -163,9 +175,9 @@ def fill_placeholders(argument: str, values: Mapping[str, str]) -> str:
 class Precomputed:
     """Releases that were made before: one of the whole table, one without each record."""
 
-    full: str
-    without: str
-    storage_options: Mapping[str, Any]
+    full: str = field(repr=False)
+    without: str = field(repr=False)
+    storage_options: Mapping[str, Any] = field(repr=False)
     is_callable: ClassVar[bool] = False
 
     def sanitize(self, frame: pd.DataFrame, ids: Ints, _seed: int) -> pd.DataFrame:
@@ -174,11 +186,12 @@ class Precomputed:
         if len(missing) > 1:
             raise ExternalSanitizerError(f"there is no release without {len(missing)} records")
         url = self.full if not len(missing) else self.url(int(missing[0]))
-        fs, path = filesystem(Location(url, self.storage_options), "sanitizer")
+        location = Location(url, self.storage_options)
+        fs, path = filesystem(location, "sanitizer")
         try:
             content = fs.cat_file(path)
         except Exception as error:
-            raise ExternalSanitizerError(f"cannot read {public_url(url)}: {reason(error)}") from error
+            raise ExternalSanitizerError(f"cannot read {public_url(url)}: {reason(error, location)}") from error
         return decode_table(content, path, f"{public_url(url)} holds")
 
     def url(self, record: int) -> str:
@@ -187,16 +200,18 @@ class Precomputed:
 
     def prepare(self) -> Mapping[str, str]:
         """Check that the release of the whole table exists; return the digest of its content."""
-        fs, path = filesystem(Location(self.full, self.storage_options), "full")
+        location = Location(self.full, self.storage_options)
+        fs, path = filesystem(location, "full")
         try:
             return {"full": hashlib.sha256(fs.cat_file(path)).hexdigest()}
         except Exception as error:
-            raise InputError(f"full: cannot read {public_url(self.full)}: {reason(error)}") from error
+            raise InputError(f"full: cannot read {public_url(self.full)}: {reason(error, location)}") from error
 
     def present(self, records: Ints) -> dict[int, str]:
         """Return the records whose release exists, each with a text that changes with the content of the file."""
         folder, _, name = self.without.rpartition("/")
-        fs, path = filesystem(Location(folder or ".", self.storage_options), "without")
+        location = Location(folder or ".", self.storage_options)
+        fs, path = filesystem(location, "without")
         try:
             fs.invalidate_cache()
             if RECORD not in folder:
@@ -208,7 +223,7 @@ class Precomputed:
         except FileNotFoundError:
             return {}
         except Exception as error:
-            raise InputError(f"without: cannot list {public_url(folder)}: {reason(error)}") from error
+            raise InputError(f"without: cannot list {public_url(folder)}: {reason(error, location)}") from error
 
 
 def _file_version(entry: Mapping[str, Any]) -> str:

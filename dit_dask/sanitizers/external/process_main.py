@@ -30,7 +30,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 PREFIX = "dit-sanitizer-"
@@ -70,7 +70,7 @@ class FunctionCall:
 
     input: str
     output: str
-    params: Mapping[str, Any]
+    params: Mapping[str, Any] = field(repr=False)
     columns: Sequence[str]
     seed_name: str | None
     seed: int
@@ -80,8 +80,8 @@ class FunctionCall:
 class CommandCall:
     """A program to start, with its whole environment."""
 
-    argv: Sequence[str]
-    env: Mapping[str, str]
+    argv: Sequence[str] = field(repr=False)
+    env: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True)
