@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+MOST_QUOTED = 80  # characters of a wrong value that a message repeats
+
 
 class DitError(Exception):
     """Any expected failure; the command line prints its text and exits with 2."""
@@ -25,6 +27,24 @@ class ExternalSanitizerError(DitError):
         self.skip = skip
 
 
+def escape_text(text: str) -> str:
+    """Write control, bidirectional and invisible characters as \\x1b, \\n or \\u202e, so that text from data is one line."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+def quote(value: object, limit: int = MOST_QUOTED) -> str:
+    """Show a value as code, cut to a number of characters; a long text is cut before it is copied."""
+    if isinstance(value, str | bytes) and len(value) > limit:
+        return f"{value[:limit]!r}… ({len(value):,} characters)"
+    try:
+        shown = repr(value)
+    except ValueError:  # Python refuses to write out an integer of more than 4,300 digits
+        return f"a {type(value).__name__} too long to show"
+    return shown if len(shown) <= limit + 2 else f"{shown[:limit]}… ({len(shown):,} characters)"
+
+
 def first_line(error: BaseException | None, limit: int | None = None) -> str:
     """The first line of an error's text, which may be empty, cut to a number of characters."""
     return (str(error).strip().splitlines() or [""])[0][:limit]
@@ -36,6 +56,7 @@ def unknown(what: str, got: object, known: Iterable[str]) -> InputError:
 
     names = sorted(known)
     folded = {name.casefold(): name for name in names}
-    near = difflib.get_close_matches(str(got).casefold(), folded, n=1, cutoff=0)
+    text = got[:MOST_QUOTED] if isinstance(got, str) else quote(got)
+    near = difflib.get_close_matches(text.casefold(), folded, n=1, cutoff=0)
     hint = f"did you mean {folded[near[0]]!r}? " if near else ""
-    return InputError(f"{what}: unknown {got!r}; {hint}known: {', '.join(names) or 'none'}")
+    return InputError(f"{what}: unknown {quote(got)}; {hint}known: {', '.join(names) or 'none'}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from dit_dask.cli.terminal import write_line
 from dit_dask.config.cluster import ADDRESS, KINDS
+from dit_dask.errors import escape_text
 
 WRONG_USAGE = 2
 
@@ -31,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is."""
-        self.exit(WRONG_USAGE, f"{self.prog}: {message} (see {self.prog} -h)\n")
+        self.exit(WRONG_USAGE, f"{self.prog}: {escape_text(message)} (see {self.prog} -h)\n")
 
 
 class Version(argparse.Action):
@@ -41,7 +42,7 @@ class Version(argparse.Action):
         """Print and leave."""
         from importlib.metadata import version
 
-        sys.stdout.write(f"dit {version('dit_dask')}\n")
+        write_line(f"dit {version('dit_dask')}")
         parser.exit()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from dit_dask.errors import InputError, unknown
+from dit_dask.errors import InputError, quote, unknown
 
 REQUIRED: Any = object()
 DROP: Any = object()
@@ -46,7 +46,7 @@ class Leaf:
 
 def refuse(where: str, expected: str, got: object) -> InputError:
     """Phrase every wrong value the same way."""
-    shown = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(got), repr(got))
+    shown = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(got)) or quote(got)
     return InputError(f"{where} must be {expected}; got {shown}")
 
 

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Any, Protocol
 
+from dit_dask.errors import escape_text
+
 LINE_SECONDS = 5.0
 
 
@@ -55,7 +57,7 @@ class Lines:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        sys.stderr.write(f"dit: {text}\n")
+        sys.stderr.write(f"dit: {escape_text(text)}\n")
         sys.stderr.flush()
 
     def start(self, total: int, done: int) -> None:
@@ -88,7 +90,7 @@ class Bar:
 
     def note(self, text: str) -> None:
         """Print above the bar."""
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._console.print(escape_text(text), markup=False, soft_wrap=True)
 
     def start(self, total: int, done: int) -> None:
         """Show the bar."""

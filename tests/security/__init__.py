@@ -1,0 +1,1 @@
+"""Attacks that were found, each as a test whose name is the attack."""
