@@ -14,7 +14,7 @@ import numpy as np
 
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES
-from dit_dask.errors import DitError, InputError, first_line
+from dit_dask.errors import InputError, describe
 from dit_dask.sanitizers.external.probe import ProbeResult
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def time_records(test: Test) -> Cost:
         try:
             engine.influence(rows.table, some, test.procedure)
         except Exception as error:
-            kind = "" if isinstance(error, DitError) else f"{type(error).__name__}: "
-            raise InputError(f"the test {test.id} cannot run: {kind}{first_line(error)}") from error
+            shown, hidden = describe(error)
+            raise InputError(f"the test {test.id} cannot run: {shown}", hidden=hidden) from error
         return time.perf_counter() - start
 
     seconds(1)

@@ -37,7 +37,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     from dit_dask.cli import terminal
     from dit_dask.cli.commands import SUBCOMMANDS
     from dit_dask.cli.parser import build_parser
-    from dit_dask.errors import DitError, first_line
+    from dit_dask.errors import DitError, describe
 
     if not terminal.prepare_streams():
         return _failed("stdout is closed; send it to /dev/null if nobody reads it")
@@ -46,12 +46,15 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         code: int = options.subcommand.run(options)
     except DitError as error:
-        return _failed(str(error), options)
+        return _failed(error.revealed() if getattr(options, "show_values", False) else str(error), options)
     except BrokenPipeError:
         terminal.abandon(sys.stderr)
         return FAILED
     except Exception as error:  # a trace is for developers: users get one line
-        return _failed(f"unexpected {type(error).__name__}: {first_line(error)} (--debug shows where)", options)
+        shown, hidden = describe(error)
+        if getattr(options, "show_values", False) and hidden:
+            shown = f"{type(error).__name__}: {hidden[0]}"
+        return _failed(f"unexpected {shown} (--debug shows where)", options)
     return code
 
 

@@ -84,6 +84,7 @@ def demo_arguments(parser: argparse.ArgumentParser) -> None:
 def run_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a run."""
     _add_config(parser)
+    _add_show_values(parser)
     parser.add_argument(
         "--cluster", type=_cluster, metavar="WHERE", help="local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT"
     )
@@ -95,12 +96,14 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
 def plan_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a plan."""
     _add_config(parser)
+    _add_show_values(parser)
     _add_set(parser)
 
 
 def risk_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the ranking of columns."""
     _add_config(parser, "YAML file; it needs no schema and no tests yet")
+    _add_show_values(parser)
     parser.add_argument("--target", metavar="COLUMN", help="refine this column instead of the person, that is the row")
     parser.add_argument(
         "--without", action="append", default=[], metavar="COLUMN", help="leave a column out, such as a row number"
@@ -135,6 +138,7 @@ def gate_arguments(parser: argparse.ArgumentParser) -> None:
 def leave_out_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the tables to sanitise elsewhere."""
     _add_config(parser)
+    _add_show_values(parser)
     parser.add_argument(
         "--to", required=True, metavar="URL", help="private folder or URL: the tables hold the data's own values"
     )
@@ -200,6 +204,10 @@ def _add_output(parser: argparse.ArgumentParser, description: str) -> None:
 
 def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def _add_show_values(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--show-values", action="store_true", help="errors also show values of the data that few rows share")
 
 
 def _add_set(parser: argparse.ArgumentParser) -> None:
