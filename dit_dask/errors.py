@@ -72,7 +72,7 @@ def class_name(kind: type) -> str:
     """Name a class that its module has under that name; one that was made while running may be named after data."""
     for known in kind.__mro__:
         if getattr(sys.modules.get(known.__module__), known.__qualname__, None) is known:
-            return known.__name__
+            return str(known.__name__)
     return "Exception"
 
 

@@ -50,6 +50,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:
         terminal.abandon(sys.stderr)
         return FAILED
+    except MemoryError:
+        return _failed("not enough memory; use fewer rows (data.limit), repeats or samples", options)
     except Exception as error:  # a trace is for developers: users get one line
         shown, hidden = describe(error)
         if getattr(options, "show_values", False) and hidden:

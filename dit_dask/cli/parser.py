@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dit_dask.cli.terminal import write_line
-from dit_dask.config.cluster import ADDRESS, KINDS
-from dit_dask.errors import escape_text
+from dit_dask.config.cluster import ADDRESS, KINDS, MOST_WORKERS
+from dit_dask.errors import escape_text, quote
 
 WRONG_USAGE = 2
+MOST_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def build_parser(subcommands: Sequence[Subcommand]) -> Parser:
 def demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a run of the embedded config."""
     _add_output(parser, "folder or fsspec URL under which the run folder is made")
-    parser.add_argument("--workers", type=_count, metavar="N", help="workers; the machine's cores by default")
+    parser.add_argument("--workers", type=_workers, metavar="N", help="workers; the machine's cores by default")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else, to stdout")
     _add_quiet(parser)
 
@@ -217,9 +218,15 @@ def _add_set(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer >= 1; got {text!r}")
+    if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer >= 1; got {quote(text)}")
     return int(text)
+
+
+def _workers(text: str) -> int:
+    if len(text) > len(str(MOST_WORKERS)) or _count(text) > MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"must be an integer of at most {MOST_WORKERS:,}; got {quote(text)}")
+    return _count(text)
 
 
 def _cluster(text: str) -> str:

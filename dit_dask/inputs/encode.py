@@ -47,14 +47,20 @@ def encode_numeric(name: str, column: pd.Series[Any]) -> tuple[Attribute, Codes]
     if numbers.dtype.kind == "M":
         unit, numbers = np.datetime_data(numbers.dtype)[0], numbers.view(np.int64)
     levels, inverse = np.unique(numbers, return_inverse=True)
-    values = levels if levels.dtype == np.float64 else _compute_offsets(levels)
+    values = levels if levels.dtype == np.float64 else _compute_offsets(name, levels)
     attribute = Attribute(name, "numeric", tuple(levels.tolist()), values, unit=unit)
     return attribute, inverse.astype(np.int32)[factors]
 
 
-def _compute_offsets(levels: NDArray[Any]) -> Floats:
+def _compute_offsets(name: str, levels: NDArray[Any]) -> Floats:
     """Return distances from the smallest level, subtracted exactly before they become floats."""
-    return np.array([float(step) for step in (levels.astype(object) - levels.astype(object)[0])])
+    try:
+        offsets = np.array([float(step) for step in (levels.astype(object) - levels.astype(object)[0])])
+    except OverflowError:
+        offsets = np.array([np.inf])
+    if not np.isfinite(offsets).all():
+        raise InputError(f"column {name!r} must be numbers that differ by less than 1e308")
+    return offsets
 
 
 def _convert_numbers(name: str, distinct: Any, counts: Ints, factors: Ints) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
 from dit_dask.inputs.header import read_header
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files, table_files
+from dit_dask.storage.compression import BoundedGzip
 from dit_dask.storage.filesystem import reading, reason
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
@@ -67,9 +68,10 @@ def _read_file(fs: Any, path: str, columns: Sequence[str] | None, origin: tuple[
     name, (location, where) = file_name(path), origin
 
     def content() -> pd.DataFrame:
-        with fs.open(path, "rb", compression="gzip" if name.endswith(".gz") else None) as file:
+        with fs.open(path, "rb") as file:
             read = _read_parquet if name.endswith(".parquet") else _read_csv
-            return read(file, columns, f"{where}: {name}")
+            opened = BoundedGzip(file, f"{where}: {name}") if name.endswith(".gz") else file
+            return read(opened, columns, f"{where}: {name}")
 
     try:
         return reading(content)

@@ -36,7 +36,7 @@ def parse_mapping(content: bytes | None) -> dict[str, Any]:
     """Parse a JSON object; whatever is not one counts as empty."""
     try:
         document = json.loads(content or b"")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 

@@ -371,7 +371,8 @@ def _fork_function(target: Any, request: Request, errors: int) -> int:
 
 def _exception_classes() -> set[type]:
     """Return the exceptions that exist now."""
-    classes, below = {BaseException}, [BaseException]
+    classes: set[type] = {BaseException}
+    below: list[type] = [BaseException]
     while below:
         new = set(type.__subclasses__(below.pop())) - classes
         classes |= new
