@@ -8,6 +8,7 @@ from typing import Any
 
 INTERRUPTED = "interrupted; the same command resumes where it stopped"
 EXIT_CODE = 2
+CLEAN_UP_SECONDS = 10  # after a second signal
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -17,13 +18,14 @@ def end_on_interrupt() -> None:
 
 
 def raise_on_interrupt() -> None:
-    """Raise KeyboardInterrupt once, so that workers and files are closed; a second signal does not wait for that."""
+    """Raise KeyboardInterrupt once, so that workers and files are closed; a second one limits the time of that."""
     _handle(_raise)
 
 
 def ignore_interrupts() -> None:
     """Ignore signals while the interpreter ends: the exit code is decided."""
     _handle(signal.SIG_IGN)
+    signal.alarm(0)
 
 
 def _handle(handler: Any) -> None:
@@ -33,8 +35,15 @@ def _handle(handler: Any) -> None:
 
 
 def _raise(_number: int, _frame: Any) -> None:
-    end_on_interrupt()
+    _handle(_hurry)
     raise KeyboardInterrupt
+
+
+def _hurry(_number: int, _frame: Any) -> None:
+    """Let the clean-up go on, which an exception would break, but not for long; the next signal ends it."""
+    end_on_interrupt()
+    signal.signal(signal.SIGALRM, _end)
+    signal.alarm(CLEAN_UP_SECONDS)
 
 
 def _end(_number: int, _frame: Any) -> None:
