@@ -80,7 +80,7 @@ def _count_values(node: Any, known: dict[int, int], where: str) -> int:
         items = [item for entry in node.value for item in (entry if isinstance(entry, tuple) else (entry,))]
         known[id(node)] = 1 + sum(_count_values(item, known, where) for item in items)
     if known[id(node)] > MOST_VALUES:
-        raise InputError(f"{where}: more than {MOST_VALUES:,} keys and values, aliases written out")
+        raise InputError(f"{where}: more than {MOST_VALUES:,} values, aliases and merges written out")
     return known[id(node)]
 
 

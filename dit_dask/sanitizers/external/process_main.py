@@ -374,7 +374,7 @@ def _exception_classes() -> set[type]:
     classes: set[type] = {BaseException}
     below: list[type] = [BaseException]
     while below:
-        new = set(type.__subclasses__(below.pop())) - classes
+        new: set[type] = set(type.__subclasses__(below.pop())) - classes
         classes |= new
         below += new
     return classes
