@@ -16,7 +16,7 @@ from dit_dask.audit.gates import Verdict
 from dit_dask.audit.grammar import check_config
 from dit_dask.audit.statistics import by_name
 from dit_dask.audit.summary import TestSummary, read_curves
-from dit_dask.errors import unknown
+from dit_dask.errors import DitError, unknown
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import progress
 from dit_dask.execution.runner import TaskRunner
@@ -124,12 +124,14 @@ def audit(
     output: str | Mapping[str, Any] | None = None,
     seed: int = 0,
     quiet: bool = True,
+    show_values: bool = False,
 ) -> Result:
     """Run the differential inference test on a DataFrame or URL.
 
     `schema`, `tests` and `measures` are as in a config file. Without a client the work is done in this process; with one it is
     spread over that cluster, and `output` must be a place that its workers can write to. Without `output` the run
     folder is made in a new temporary directory. `output` may be a mapping as in a config file, with a place for `private`.
+    With `show_values` the text of an error also holds values of the data that few rows share.
     """
     is_path = isinstance(data, str)
     document = {
@@ -148,10 +150,15 @@ def audit(
         "seed": seed,
     }
     checked = check_config(document, folder=str(Path.cwd()))
-    prepared = run.prepare(checked, None if isinstance(data, str) else data)
     workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     connect = cluster.in_process if client is None else lambda: nullcontext(client)
-    finished = run.run(prepared, run.Workers(connect, workers), progress.choose_progress(quiet=quiet))
+    try:
+        prepared = run.prepare(checked, None if isinstance(data, str) else data)
+        finished = run.run(prepared, run.Workers(connect, workers), progress.choose_progress(quiet=quiet))
+    except DitError as error:
+        if show_values and error.hidden:
+            raise type(error)(error.revealed()) from error
+        raise
     secrets = prepared.rows.table.schema.sensitive.levels
     return Result(finished.folder, finished.summaries, finished.measures, finished.verdicts, secrets)
 

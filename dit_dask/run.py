@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from dit_dask.audit.identity import run_digest, secret_key, test_id
 from dit_dask.audit.journal import Journal, Opened, open_journal
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
+from dit_dask.audit.parts import part_name
 from dit_dask.audit.state import TestState
 from dit_dask.audit.summary import (
     Outcome,
@@ -31,10 +32,10 @@ from dit_dask.audit.summary import (
 )
 from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
-from dit_dask.errors import DitError
+from dit_dask.errors import DitError, InputError
 from dit_dask.execution import external, measures, tests
 from dit_dask.execution.checkpoint import Checkpoint, GateFailedError
-from dit_dask.execution.progress import Progress
+from dit_dask.execution.progress import Progress, Silent
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.stall import Watchdog
 from dit_dask.inputs.load import load, load_with
@@ -135,43 +136,73 @@ def _absolute(location: Location) -> Location:
     return Location(url if "://" in url else str(Path(url).expanduser().absolute()), location.storage_options)
 
 
+@dataclass(frozen=True, eq=False)
+class Session:
+    """The workers of a run while it is under way; `connection` closes them before the results are published."""
+
+    client: Client
+    workers: Workers
+    progress: Progress
+    connection: ExitStack
+    clock: Clock
+
+
 def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: bool = False) -> RunResult:
-    """Do what is missing of a run and write its folder."""
-    if fresh:
-        manifest.discard(prepared.folder)
-        external.clear_caches(prepared.tests)
-    journal = _open(prepared, progress)
-    try:
-        states = _restore(prepared, journal.manifest, progress) if journal.manifest.plan else []
-        if _is_finished(prepared, journal.manifest, states):
-            progress.note(f"nothing new: this data was audited at {journal.manifest.timings.finished}")
-            return _publish_stored(prepared, journal.manifest)
-        journal.reopen()
-        return _complete(prepared, journal, states, workers, progress)
-    except GateFailedError as error:
-        journal.fail(f"stopped early: {error}")
-        return RunResult(prepared.folder, [], [], error.verdicts, journal.manifest.personal_data, stopped=True)
-    except BaseException as error:
-        journal.fail(str(error) if isinstance(error, DitError) else type(error).__name__)
-        raise
-
-
-def _complete(
-    prepared: PreparedRun, journal: Journal, states: Sequence[TestState], workers: Workers, progress: Progress
-) -> RunResult:
-    """Plan and execute what is missing on the workers, then publish."""
+    """Do what is missing of a run and write its folder; nothing is written or removed before the workers have answered."""
+    stored = None if fresh else _finished_manifest(prepared)
+    if stored is not None:
+        progress.note(f"nothing new: this data was audited at {stored.timings.finished}")
+        return _publish_stored(prepared, stored)
     clock = Clock()
-    with workers.connect() as client:
-        if client.dashboard_link:
-            progress.note(f"{client.dashboard_link} shows the cluster at work")
+    with ExitStack() as connection:
+        client = connection.enter_context(workers.connect())
         clock.lap("cluster")
-        runner = TaskRunner(client, Watchdog(workers.stall_seconds), progress)
-        _compiling = tests.start_compiling(client)  # a future that nobody waits for must still be held
-        prepared = _plan(prepared, journal, runner, workers)
-        if not states or any(test.external is not None for test in prepared.tests):  # only now their rows are known
-            states = _restore(prepared, journal.manifest, progress)
-        clock.lap("plan")
-        outcomes, entries = _execute(prepared, journal, states, runner)
+        if fresh:
+            manifest.discard(prepared.folder)
+            external.clear_caches(prepared.tests)
+        is_new = not prepared.folder.names("")
+        journal = _open(prepared, progress)
+        try:
+            return _complete(prepared, journal, Session(client, workers, progress, connection, clock))
+        except GateFailedError as error:
+            journal.fail(f"stopped early: {error}")
+            return RunResult(prepared.folder, [], [], error.verdicts, journal.manifest.personal_data, stopped=True)
+        except BaseException as error:
+            if is_new and isinstance(error, InputError) and prepared.folder.names("") <= {manifest.NAME}:
+                manifest.discard(prepared.folder)  # refused before any work: there is nothing to resume
+            else:
+                journal.fail(str(error) if isinstance(error, DitError) else type(error).__name__)
+            raise
+
+
+def _finished_manifest(prepared: PreparedRun) -> Manifest | None:
+    """Return the manifest of this run if it is complete already, with the config as it is now."""
+    stored = manifest.read(prepared.folder)
+    if stored is None or not stored.is_complete or stored.versions["dit_dask"] != manifest.versions()["dit_dask"]:
+        return None
+    if not plan.are_usable(stored.plan, prepared.tests):
+        return None
+    states = _restore(prepared, stored, Silent())
+    if not _is_finished(prepared, stored, states):
+        return None
+    config = _resolve_config(prepared.config, secret_key(prepared.rows))
+    return replace(stored, config=config, personal_data=_list_personal_data(prepared))
+
+
+def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunResult:
+    """Plan and execute what is missing on the workers, then publish."""
+    progress, clock = session.progress, session.clock
+    journal.reopen()
+    if session.client.dashboard_link:
+        progress.note(f"{session.client.dashboard_link} shows the cluster at work")
+    runner = TaskRunner(session.client, Watchdog(session.workers.stall_seconds), progress)
+    _compiling = tests.start_compiling(session.client)  # a future that nobody waits for must still be held
+    prepared = _plan(prepared, journal, runner, session.workers)
+    _remove_unplanned(prepared, journal.manifest)
+    states = _restore(prepared, journal.manifest, progress)
+    clock.lap("plan")
+    outcomes, entries = _execute(prepared, journal, states, runner)
+    session.connection.close()
     clock.lap("work")
     stored = manifest.read(prepared.folder)
     if stored and _is_finished(prepared, stored, states):  # the same audit ran elsewhere at the same time and was first
@@ -180,6 +211,15 @@ def _complete(
     write_results(prepared.folder, summaries, outcomes, entries)
     journal.finish({state.test.id: state.parts() for state in states}, clock.laps)
     return _publish(prepared, journal.completed(), summaries, entries)
+
+
+def _remove_unplanned(prepared: PreparedRun, current: Manifest) -> None:
+    """Remove parts of a plan that was lost: a reader of the folder would take them for rows of this run."""
+    for test in prepared.tests:
+        planned = {part_name(test.id, part) for part in range(current.plan[test.id].parts)}
+        for name in prepared.folder.names(f"records/{test.id}"):
+            if f"records/{test.id}/{name}" not in planned:
+                prepared.folder.remove(f"records/{test.id}/{name}")
 
 
 def _open(prepared: PreparedRun, progress: Progress) -> Journal:
@@ -252,12 +292,13 @@ def _count_work(prepared: PreparedRun) -> str:
 
 def _plan(prepared: PreparedRun, journal: Journal, runner: TaskRunner, workers: Workers) -> PreparedRun:
     """Probe external sanitizers, unless an earlier session did, and fix the plan; return the run with the rows to test."""
-    plans = journal.manifest.plan
+    plans = journal.manifest.plan if plan.are_usable(journal.manifest.plan, prepared.tests) else {}
     known = {test: kept.probe for test, kept in plans.items() if kept.probe is not None}
     probe_test, by_risk = partial(external.probe_on_cluster, runner), prepared.config.stop_on_breach
     probed, results = external.probe_sanitizers(prepared.tests, known, probe_test, runner.progress, by_risk=by_risk)
     if not plans:
-        plans = manifest.agreed_plan(prepared.folder, lambda: plan.make(probed, workers.count, results))
+        usable = partial(plan.are_usable, tests=probed)
+        plans = manifest.agreed_plan(prepared.folder, lambda: plan.make(probed, workers.count, results), usable)
         plan.memory_needed(workers.memory)
     journal.plan(plans)
     return replace(prepared, tests=probed)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dit_dask.audit.statistics import Figure, Statistics, by_name
-from dit_dask.errors import InputError, unknown
+from dit_dask.errors import InputError, quote, unknown
 
 if TYPE_CHECKING:
     from dit_dask.audit.summary import TestSummary
@@ -78,14 +78,14 @@ def parse(text: str, where: str) -> Gate:
     except ValueError:
         match = None
     if not match:
-        raise InputError(f"{where} must be NAME OP NUMBER such as 'delta <= 0.1'; got {text!r}")
+        raise InputError(f"{where} must be NAME OP NUMBER such as 'delta <= 0.1'; got {quote(text)}")
     name, key = match[1], match[2]
     statistic = by_name().get(name)
     if statistic is None or (key is not None and not statistic.keys):
         known = [one.label("…" if one.keys else None) for one in by_name().values()]
         raise unknown(where, name if key is None else f"{name}[{key}]", known)
     if statistic.keys and key not in statistic.keys:
-        raise InputError(f"{where}: {name} needs one of [{'], ['.join(statistic.keys)}]; got {text!r}")
+        raise InputError(f"{where}: {name} needs one of [{'], ['.join(statistic.keys)}]; got {quote(text)}")
     return Gate(" ".join(text.split()), name, key, match[3], limit)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from dit_dask.audit.procedures import DEFAULT, PROCEDURES
@@ -18,7 +19,7 @@ from dit_dask.config.document import (
     default_name,
     secret_texts,
 )
-from dit_dask.config.sweep import expand
+from dit_dask.config.sweep import MOST_POINTS, expand
 from dit_dask.config.yaml import read_document
 from dit_dask.errors import InputError
 from dit_dask.measures import MEASURES
@@ -31,12 +32,17 @@ class TestDocument:
 
     __test__ = False
 
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}  # looking for registered components takes some ms, and a sweep has many points
+
     def record(self, document: Any) -> Record:
         """The keys that this test may have."""
         sanitizer = document.get("sanitizer") if isinstance(document, Mapping) else None
         name = sanitizer.get("name") if isinstance(sanitizer, Mapping) else sanitizer
         procedure = SANITIZERS[name].procedure if isinstance(name, str) and name in SANITIZERS else DEFAULT
-        return PROCEDURES[procedure].record()
+        if procedure not in self._records:
+            self._records[procedure] = PROCEDURES[procedure].record()
+        return self._records[procedure]
 
     def check(self, value: Any, where: str) -> TestConfig:
         """Check one point of a sweep."""
@@ -81,8 +87,11 @@ def check_config(document: Mapping[str, Any], folder: str, name: str = "audit") 
     """Check a whole config document, every point of every sweep included; needs no data."""
     remember_secrets(secret_texts(config_record(), document))  # also an error about a wrong value must not show them
     config = check_document(document, folder, name)
-    tests = tuple(_test_points(document.get("tests", [])))
-    measures = tuple(_measure_points(document.get("measures", [])))
+    tests = tuple(islice(_test_points(document.get("tests", [])), MOST_POINTS + 1))
+    measures = tuple(islice(_measure_points(document.get("measures", [])), MOST_POINTS + 1))
+    for key, points in {"tests": tests, "measures": measures}.items():
+        if len(points) > MOST_POINTS:
+            raise InputError(f"{key}: at most {MOST_POINTS:,} can be in one config; got more")
     if not tests and not measures:
         raise InputError("tests: at least one test or one measure is needed; got none")
     if config.gates and not tests:

@@ -85,9 +85,14 @@ class Manifest:
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Manifest:
         """The inverse of `document`."""
+        config = document["config"]
+        if not all(isinstance(text, str) for text in (config["name"], *config["gates"], config["schema"]["sensitive"]["name"])):
+            raise TypeError("not the config of a run")
+        dict(document["timings"].get("engine_seconds", {}).items())
+        str(document["versions"]["dit_dask"])
         return cls(
             document["status"],
-            document["config"],
+            config,
             document.get("files", ()),
             InputFingerprint(**document["input"]),
             document["versions"],
@@ -125,7 +130,7 @@ def read(folder: Folder) -> Manifest | None:
         return None
     try:
         return Manifest.read(document)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
 
 
@@ -162,10 +167,12 @@ def discard(folder: Folder) -> None:
     folder.clear(first=NAME)
 
 
-def agreed_plan(folder: Folder, make: Callable[[], Mapping[str, TestPlan]]) -> Mapping[str, TestPlan]:
+def agreed_plan(
+    folder: Folder, make: Callable[[], Mapping[str, TestPlan]], is_usable: Callable[[Mapping[str, TestPlan]], bool]
+) -> Mapping[str, TestPlan]:
     """Return the one plan of a run: the first to create it decides for everyone who works on the same run."""
     known = _stored_plan(folder)
-    if known:
+    if known and is_usable(known):
         return known
     mine = make()
     document = {test: plan.document() for test, plan in mine.items()}
@@ -173,9 +180,10 @@ def agreed_plan(folder: Folder, make: Callable[[], Mapping[str, TestPlan]]) -> M
     if folder.create(PLAN, content):
         return mine
     theirs = _stored_plan(folder)
-    if not theirs:  # unreadable, or made by another version
+    if not theirs or not is_usable(theirs):  # damaged, or made by another version
         folder.write(PLAN, content)
-    return theirs or mine
+        return mine
+    return theirs
 
 
 def _stored_plan(folder: Folder) -> dict[str, TestPlan]:
@@ -184,7 +192,7 @@ def _stored_plan(folder: Folder) -> dict[str, TestPlan]:
         return {}
     try:
         return read_plan(document["plan"])
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return {}
 
 
@@ -197,6 +205,6 @@ def read_finished(folder: Folder) -> tuple[Manifest, list[Any]]:
         raise InputError(f"{folder.url} is not complete: its status is {manifest.status!r}; run it again to resume")
     try:
         summaries: list[Any] = json.loads(folder.read("summary.json") or b"")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{folder.url}: summary.json cannot be read; run it again to mend it") from error
     return manifest, summaries

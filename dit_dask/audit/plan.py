@@ -14,7 +14,7 @@ import numpy as np
 
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES
-from dit_dask.errors import DitError, InputError, first_line
+from dit_dask.errors import InputError, describe
 from dit_dask.sanitizers.external.probe import ProbeResult
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a task: enough to hide overh
 PROBE_SECONDS = 0.25
 MOST_ROWS = 250_000  # of a part
 FEWEST_TASKS = 8  # a worker, of such a test: a failed gate should show before the end
+MOST_TASKS = 2**31  # no table has as many rows
 MOST_PARTS = 512  # of a test with an external sanitizer
 
 
@@ -76,6 +77,23 @@ class TestPlan:
 
 def _read_probe(kept: Mapping[str, Any]) -> ProbeResult | None:
     return ProbeResult(**kept["oracle"]) if "oracle" in kept else None
+
+
+def are_usable(plans: Mapping[str, TestPlan], tests: Sequence[Test]) -> bool:
+    """Tell whether stored plans are those of these tests: a damaged file must not decide how much work there is."""
+    return all(test.id in plans and _is_usable(plans[test.id], test) for test in tests)
+
+
+def _is_usable(plan: TestPlan, test: Test) -> bool:
+    numbers = (plan.cost.task, plan.cost.record)
+    if not all(type(count) is int and 1 <= count <= MOST_TASKS for count in (plan.tasks, plan.distinct)):
+        return False
+    if not all(isinstance(number, int | float) and 0 <= number < float("inf") for number in numbers):
+        return False
+    cuts = plan.boundaries
+    if cuts.dtype.kind != "i" or cuts.ndim != 1 or len(cuts) < 2:
+        return False
+    return bool(cuts[0] == 0 and cuts[-1] == len(test.audited) and (np.diff(cuts) > 0).all())
 
 
 def first_rows(test: Test) -> Bools:
@@ -147,8 +165,8 @@ def time_records(test: Test) -> Cost:
         try:
             engine.influence(rows.table, some, test.procedure)
         except Exception as error:
-            kind = "" if isinstance(error, DitError) else f"{type(error).__name__}: "
-            raise InputError(f"the test {test.id} cannot run: {kind}{first_line(error)}") from error
+            shown, hidden = describe(error)
+            raise InputError(f"the test {test.id} cannot run: {shown}", hidden=hidden) from error
         return time.perf_counter() - start
 
     seconds(1)

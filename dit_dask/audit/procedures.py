@@ -20,6 +20,7 @@ from dit_dask.errors import InputError
 from dit_dask.sanitizers import SANITIZERS, is_randomised, noise
 
 DEFAULT = "release"
+MOST_REPEATS = 100_000
 RECORDS = Field(
     OneOf(
         [
@@ -52,7 +53,9 @@ def release_record() -> Record:
             "adversary": Field(Component(ADVERSARIES.records(), IMPORT_PATH.parameters), ComponentConfig("bernoulli-nb")),
             "distance": Field(Component(DISTANCES.records()), ComponentConfig("emd"), sweep=True),
             "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
-            "repeats": Field(Integer(2), None, description="releases a side, for a sanitizer that draws at random"),
+            "repeats": Field(
+                Integer(2, MOST_REPEATS), None, description="releases a side, for a sanitizer that draws at random"
+            ),
             "records": RECORDS,
         }
     )

@@ -233,7 +233,7 @@ def read_complete(folder: Folder) -> tuple[Manifest, list[TestSummary]]:
     manifest, objects = read_finished(folder)
     try:
         return manifest, [TestSummary.read(one) for one in objects]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{folder.url}: summary.json is not one of this version; run it again to mend it") from error
 
 
@@ -241,7 +241,7 @@ def read_measures(folder: Folder) -> list[MeasureEntry]:
     """Read measures.json."""
     try:
         return [MeasureEntry.read(entry) for entry in json.loads(folder.read("measures.json") or b"")]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{folder.url}: measures.json cannot be read; run it again to mend it") from error
 
 

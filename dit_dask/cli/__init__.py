@@ -2,55 +2,72 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING
 
-from dit_dask.cli.commands import FAILED, SUBCOMMANDS
-from dit_dask.cli.parser import build_parser
-from dit_dask.errors import DitError, first_line
-from dit_dask.storage.redaction import scrub
+from dit_dask.cli import interrupts
+
+if TYPE_CHECKING:
+    import argparse
 
 __all__ = ["main"]
+
+FAILED = interrupts.EXIT_CODE
+LONGEST_LINE = 2000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    handlers = {number: signal.getsignal(number) for number in interrupts.SIGNALS}
+    interrupts.end_on_interrupt()  # before anything slow is imported
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return _failed(interrupts.INTERRUPTED)
+    finally:
+        interrupts.ignore_interrupts()
+        if arguments is not None:  # called by a program, whose own handlers come back
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    from dit_dask.cli import terminal
+    from dit_dask.cli.commands import SUBCOMMANDS
+    from dit_dask.cli.parser import build_parser
+    from dit_dask.errors import DitError, describe
+
+    if not terminal.prepare_streams():
+        return _failed("stdout is closed; send it to /dev/null if nobody reads it")
     options = build_parser(SUBCOMMANDS).parse_args(arguments)
-    handler = logging.StreamHandler()
-    handler.setFormatter(ScrubbingFormatter("dit: %(message)s"))
-    logging.basicConfig(handlers=[handler], level=logging.INFO if options.debug else logging.WARNING)
-    signal.signal(signal.SIGTERM, _interrupt)
+    terminal.prepare_logging(debug=options.debug)
     try:
         code: int = options.subcommand.run(options)
     except DitError as error:
-        return _failed(str(error), options.debug)
-    except KeyboardInterrupt:
-        return _failed("interrupted; the same command resumes where it stopped", debug=False)
+        return _failed(error.revealed() if getattr(options, "show_values", False) else str(error), options)
     except BrokenPipeError:
-        sys.stderr.close()
+        terminal.abandon(sys.stderr)
         return FAILED
+    except MemoryError:
+        return _failed("not enough memory; use fewer rows (data.limit), repeats or samples", options)
     except Exception as error:  # a trace is for developers: users get one line
-        return _failed(f"unexpected {type(error).__name__}: {first_line(error)} (--debug shows where)", options.debug)
+        shown, hidden = describe(error)
+        if getattr(options, "show_values", False) and hidden:
+            shown = f"{type(error).__name__}: {hidden[0]}"
+        return _failed(f"unexpected {shown} (--debug shows where)", options)
     return code
 
 
-class ScrubbingFormatter(logging.Formatter):
-    """Formats log lines and traces without credentials: an error of a library may quote the URL or the options it got."""
+def _failed(text: str, options: argparse.Namespace | None = None) -> int:
+    from dit_dask.errors import escape_text
+    from dit_dask.storage.redaction import scrub
 
-    def format(self, record: logging.LogRecord) -> str:
-        """Format a line with its trace, then take credentials out."""
-        return scrub(super().format(record))
+    if options is not None and options.debug:
+        import logging
 
-
-def _interrupt(_signal: int, _frame: Any) -> NoReturn:
-    raise KeyboardInterrupt
-
-
-def _failed(text: str, debug: bool) -> int:
-    if debug:
         logging.getLogger("dit_dask").exception("failed")
-    sys.stderr.write(f"dit: {scrub(text)}\n")
+    cut = text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…"
+    sys.stderr.write(f"dit: {escape_text(scrub(cut))}\n")
     return FAILED

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from posixpath import splitext
 from typing import TYPE_CHECKING
 
+from dit_dask.cli import interrupts
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import WRONG_USAGE, Subcommand
+from dit_dask.cli.terminal import write_line, write_lines
 from dit_dask.config.cluster import KINDS
 from dit_dask.errors import InputError
 
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     from dit_dask.storage.folder import Folder
 
 OK, GATE_FAILED, FAILED = 0, 1, WRONG_USAGE
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,6 +88,7 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     from dit_dask.reporting import text
     from dit_dask.storage.documents import dump_json
 
+    interrupts.raise_on_interrupt()
     variables = checked.worker_variables
     cluster.check(checked.cluster, variables)
     runner.probe(checked)
@@ -105,14 +102,14 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     workers = runner.Workers(connect, cluster.workers(chosen), cluster.memory(chosen), chosen.stall_seconds)
     finished = runner.run(prepared, workers, progress, fresh=getattr(options, "fresh", False))
     if options.json:
-        _print(dump_json([summary.document() for summary in finished.summaries]))
+        write_lines(dump_json([summary.document() for summary in finished.summaries]))
     else:
         tables = [text.text_table(finished.summaries)] if finished.summaries else []
         tables += [text.measures_text(finished.measures)] if finished.measures else []
         if tables:
-            _print("\n\n".join(tables))
+            write_lines("\n\n".join(tables))
         _print_verdicts(finished.verdicts)
-        _print(finished.folder.url)
+        write_line(finished.folder.url)
     if finished.stopped:
         progress.note("stopped early: a gate has already failed; without stop_on_breach the same command goes on to the end")
     if finished.personal_data:
@@ -134,7 +131,7 @@ def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
     from dit_dask.reporting.text import verdict_lines
 
     for line in verdict_lines(verdicts):
-        _print(line)
+        write_line(line)
 
 
 def plan(options: argparse.Namespace) -> int:
@@ -151,8 +148,9 @@ def plan(options: argparse.Namespace) -> int:
     try:
         prepared = runner.prepare(checked)
     except UnsetVariableError as error:
-        _print("\n".join(runner.test_names(checked)))
-        _print(f"no estimate without the data: {error}")
+        for name in runner.test_names(checked):
+            write_line(name)
+        write_line(f"no estimate without the data: {error}")
         return OK
     workers = cluster.workers(checked.cluster)
     tests, limits = assume_probe_results(prepared.tests)
@@ -164,16 +162,18 @@ def plan(options: argparse.Namespace) -> int:
         most = "at most " if test.policy.planned_by_calls else ""
         lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{most}{planned.seconds:.1f}"])
     if plans:
-        _print(align(lines))
+        write_lines(align(lines))
     if limits:
-        _print("external sanitizers are not called by a plan: their time is that of calls that all take their whole time limit")
+        write_line(
+            "external sanitizers are not called by a plan: their time is that of calls that all take their whole time limit"
+        )
     for measurement in prepared.measure_plan.measurements if prepared.measure_plan else ():
-        _print(f"measure  {measurement.id}")
+        write_line(f"measure  {measurement.id}")
     seconds, needed = sum(planned.seconds for planned in plans.values()), planner.memory_needed(cluster.memory(checked.cluster))
     rows = prepared.rows
-    _print(rows.described())
-    _print(f"about {seconds / workers:.0f} s on {workers} workers, after start-up; about {needed / 1e6:,.0f} MB a worker")
-    _print(f"would write {prepared.folder.url}")
+    write_line(rows.described())
+    write_line(f"about {seconds / workers:.0f} s on {workers} workers, after start-up; about {needed / 1e6:,.0f} MB a worker")
+    write_line(f"would write {prepared.folder.url}")
     return OK
 
 
@@ -183,6 +183,7 @@ def leave_out(options: argparse.Namespace) -> int:
     from dit_dask.audit.grammar import read_config
     from dit_dask.execution.progress import Counting, choose_progress
 
+    interrupts.raise_on_interrupt()
     found = leaving.tables(read_config(options.config, options.set))
     progress = choose_progress(quiet=options.quiet)
     folder = replace(_folder(options.to), personal=True)
@@ -193,9 +194,9 @@ def leave_out(options: argparse.Namespace) -> int:
     with Counting(progress, len(found.records) + 1, 0):
         for _ in found.write(folder, options.format):
             progress.advance(1)
-    _print(f"full: {folder.url}/full.{options.format}")
-    _print(f"without: {folder.url}/{{record}}.{options.format}")
-    _print(folder.url)
+    write_line(f"full: {folder.url}/full.{options.format}")
+    write_line(f"without: {folder.url}/{{record}}.{options.format}")
+    write_line(folder.url)
     return OK
 
 
@@ -206,6 +207,7 @@ def rank_columns(options: argparse.Namespace) -> int:
     from dit_dask.storage.documents import dump_json, write_json
     from dit_dask.storage.folder import Folder
 
+    interrupts.raise_on_interrupt()
     checked = read_data_config(options.config, _overrides(options))
     scope = risk.Scope(options.target, tuple(options.without), options.size, options.top, options.missing)
     ranking = risk.assess(checked, scope)
@@ -213,10 +215,10 @@ def rank_columns(options: argparse.Namespace) -> int:
     write_json(folder, "risk.json", ranking.document())
     folder.write("risk.svg", ranking.drawing().encode())
     if options.json:
-        _print(dump_json(ranking.document()))
+        write_lines(dump_json(ranking.document()))
     else:
-        _print(ranking.text())
-        _print(folder.url)
+        write_lines(ranking.text())
+        write_line(folder.url)
     return OK
 
 
@@ -230,7 +232,7 @@ def rewrite_report(options: argparse.Namespace) -> int:
     manifest, summaries = read_complete(folder)
     parsed = [gates.parse(text, "gates") for text in manifest.config["gates"]]
     html.write(folder, manifest, summaries, read_measures(folder), gates.judge(parsed, summaries))
-    _print(f"{folder.url}/report.html")
+    write_line(f"{folder.url}/report.html")
     return OK
 
 
@@ -257,7 +259,7 @@ def compare(options: argparse.Namespace) -> int:
     from dit_dask.reporting import compare as comparison
 
     (_, before), (_, after) = (read_complete(_folder(url)) for url in (options.run, options.other))
-    _print(comparison.text(before, after))
+    write_lines(comparison.text(before, after))
     return OK
 
 
@@ -268,7 +270,7 @@ def show_history(options: argparse.Namespace) -> int:
     from dit_dask.storage.documents import dump_json
 
     runs = history.named(index.read(_folder(options.url)), options.name)
-    _print(dump_json(history.document(runs)) if options.json else history.text(runs))
+    write_lines(dump_json(history.document(runs)) if options.json else history.text(runs))
     return GATE_FAILED if options.fail_on_rise and history.rises(runs) else OK
 
 
@@ -276,7 +278,7 @@ def data(options: argparse.Namespace) -> int:
     """dit data."""
     from dit_dask.inputs import datasets
 
-    _print(datasets.locate(options.name))
+    write_line(datasets.locate(options.name))
     return OK
 
 
@@ -287,7 +289,7 @@ def deploy(options: argparse.Namespace) -> int:
     chosen = deployment.DeployOptions(
         options.image, options.schedule, options.time_zone, options.namespace, options.name, options.secret, tuple(options.set)
     )
-    sys.stdout.write(deployment.manifests(options.config, chosen))
+    write_lines(deployment.manifests(options.config, chosen).removesuffix("\n"))
     return OK
 
 
@@ -295,7 +297,7 @@ def certificates(options: argparse.Namespace) -> int:
     """dit certificates."""
     from dit_dask.deployment import certificates as making
 
-    _print(making.write(options.to, options.days))
+    write_line(making.write(options.to, options.days))
     return OK
 
 
@@ -303,6 +305,7 @@ def launch(options: argparse.Namespace) -> int:
     """dit launch."""
     from dit_dask.deployment import launcher
 
+    interrupts.raise_on_interrupt()
     return launcher.launch(launcher.read(options.job), options.owner)
 
 

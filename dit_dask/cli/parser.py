@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from dit_dask.config.cluster import ADDRESS, KINDS
+from dit_dask.cli.terminal import write_line
+from dit_dask.config.cluster import ADDRESS, KINDS, MOST_WORKERS
+from dit_dask.errors import escape_text, quote
 
 WRONG_USAGE = 2
+MOST_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is."""
-        self.exit(WRONG_USAGE, f"{self.prog}: {message} (see {self.prog} -h)\n")
+        self.exit(WRONG_USAGE, f"{self.prog}: {escape_text(message)} (see {self.prog} -h)\n")
 
 
 class Version(argparse.Action):
@@ -41,7 +43,7 @@ class Version(argparse.Action):
         """Print and leave."""
         from importlib.metadata import version
 
-        sys.stdout.write(f"dit {version('dit_dask')}\n")
+        write_line(f"dit {version('dit_dask')}")
         parser.exit()
 
 
@@ -75,7 +77,7 @@ def build_parser(subcommands: Sequence[Subcommand]) -> Parser:
 def demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a run of the embedded config."""
     _add_output(parser, "folder or fsspec URL under which the run folder is made")
-    parser.add_argument("--workers", type=_count, metavar="N", help="workers; the machine's cores by default")
+    parser.add_argument("--workers", type=_workers, metavar="N", help="workers; the machine's cores by default")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else, to stdout")
     _add_quiet(parser)
 
@@ -83,6 +85,7 @@ def demo_arguments(parser: argparse.ArgumentParser) -> None:
 def run_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a run."""
     _add_config(parser)
+    _add_show_values(parser)
     parser.add_argument(
         "--cluster", type=_cluster, metavar="WHERE", help="local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT"
     )
@@ -94,12 +97,14 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
 def plan_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a plan."""
     _add_config(parser)
+    _add_show_values(parser)
     _add_set(parser)
 
 
 def risk_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the ranking of columns."""
     _add_config(parser, "YAML file; it needs no schema and no tests yet")
+    _add_show_values(parser)
     parser.add_argument("--target", metavar="COLUMN", help="refine this column instead of the person, that is the row")
     parser.add_argument(
         "--without", action="append", default=[], metavar="COLUMN", help="leave a column out, such as a row number"
@@ -134,6 +139,7 @@ def gate_arguments(parser: argparse.ArgumentParser) -> None:
 def leave_out_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the tables to sanitise elsewhere."""
     _add_config(parser)
+    _add_show_values(parser)
     parser.add_argument(
         "--to", required=True, metavar="URL", help="private folder or URL: the tables hold the data's own values"
     )
@@ -201,6 +207,10 @@ def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
+def _add_show_values(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--show-values", action="store_true", help="errors also show values of the data that few rows share")
+
+
 def _add_set(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override one config key, such as data.limit=1000"
@@ -208,9 +218,15 @@ def _add_set(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer >= 1; got {text!r}")
+    if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer >= 1; got {quote(text)}")
     return int(text)
+
+
+def _workers(text: str) -> int:
+    if len(text) > len(str(MOST_WORKERS)) or _count(text) > MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"must be an integer of at most {MOST_WORKERS:,}; got {quote(text)}")
+    return _count(text)
 
 
 def _cluster(text: str) -> str:

@@ -22,6 +22,8 @@ KINDS = ("local", "address", "kubernetes")
 ADDRESS = Text(r"(tcp|tls)://[^/\s]+:[0-9]+", "an address such as tls://HOST:PORT")
 VALUE = Text(r"[A-Za-z0-9]?([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", "a label value")
 
+MOST_WORKERS = 10_000
+
 
 @dataclass(frozen=True)
 class TlsFiles:
@@ -160,7 +162,7 @@ KUBERNETES = Record(
 CLUSTER = Record(
     {
         "kind": Field(Choice(KINDS), "local"),
-        "workers": Field(Integer(1), None, description="the machine's cores by default; 2 on Kubernetes"),
+        "workers": Field(Integer(1, MOST_WORKERS), None, description="the machine's cores by default; 2 on Kubernetes"),
         "address": Field(ADDRESS, None),
         "timeout": Field(Integer(1), None, description="seconds to wait for the cluster; 8 for an address, 300 on Kubernetes"),
         "tls": Field(

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from dit_dask.errors import InputError, unknown
+from dit_dask.errors import InputError, quote, unknown
 
+LARGEST_INTEGER = 2**63 - 1
 REQUIRED: Any = object()
 DROP: Any = object()
 Decide: TypeAlias = "Callable[[Field, Any, str], Any]"
@@ -46,7 +48,7 @@ class Leaf:
 
 def refuse(where: str, expected: str, got: object) -> InputError:
     """Phrase every wrong value the same way."""
-    shown = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(got), repr(got))
+    shown = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(got)) or quote(got)
     return InputError(f"{where} must be {expected}; got {shown}")
 
 
@@ -55,17 +57,21 @@ class Integer(Leaf):
     """A whole number."""
 
     least: int | None = None
+    most: int = LARGEST_INTEGER
 
     def check(self, value: Any, where: str) -> int:
         """Booleans and 3.0 are not integers."""
-        too_small = isinstance(value, int) and self.least is not None and value < self.least
-        if not isinstance(value, int) or isinstance(value, bool) or too_small:
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not is_integer or (self.least is not None and value < self.least):
             raise refuse(where, "an integer" + ("" if self.least is None else f" >= {self.least}"), value)
-        return value
+        if not -LARGEST_INTEGER <= value <= self.most:
+            raise refuse(where, f"an integer of at most {self.most:,}", value)
+        return int(value)
 
     def schema(self) -> dict[str, Any]:
         """Describe the constraint as JSON Schema."""
-        return {"type": "integer"} | ({} if self.least is None else {"minimum": self.least})
+        lower = {} if self.least is None else {"minimum": self.least}
+        return {"type": "integer"} | lower | ({} if self.most == LARGEST_INTEGER else {"maximum": self.most})
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,8 @@ class Number(Leaf):
         """NaN is never a number here."""
         number = math.nan
         if isinstance(value, int | float) and not isinstance(value, bool):
-            number = float(value)
+            with suppress(OverflowError):  # 10^400 as an integer
+                number = float(value)
         elif isinstance(value, str) and re.fullmatch(r"[+-]?(\.?inf|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)", value):
             number = float(value.replace(".inf", "inf"))
         if math.isnan(number) or (self.above is not None and number <= self.above):

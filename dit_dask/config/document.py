@@ -26,7 +26,7 @@ from dit_dask.config.constraints import (
     declared,
 )
 from dit_dask.config.yaml import read_document
-from dit_dask.errors import InputError
+from dit_dask.errors import InputError, quote
 from dit_dask.storage.filesystem import resolved_texts
 from dit_dask.storage.location import Location, OutputLocation
 from dit_dask.storage.redaction import hidden_texts, remember_secrets, texts, url_secrets
@@ -373,4 +373,4 @@ def _refuse_references(value: Any, where: str = "", *, allowed: bool = False) ->
         for index, item in enumerate(value):
             _refuse_references(item, f"{where}[{index}]", allowed=allowed)
     elif isinstance(value, str) and not allowed and re.search(r"\$\{\w+\}", value):
-        raise InputError(f"{where}: ${{NAME}} is read only in storage_options; got {value!r}")
+        raise InputError(f"{where}: ${{NAME}} is read only in storage_options; got {quote(value)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,11 +12,15 @@ from dit_dask.config.constraints import Component, Record
 from dit_dask.errors import InputError
 
 Path = tuple[str, ...]
+MOST_POINTS = 1000  # tests, or measures, of one config
 
 
 def expand(document: Mapping[str, Any], record: Record, where: str) -> Iterator[dict[str, Any]]:
     """Yield one document for each combination: keys as written, the last fastest."""
     axes = list(_axes(document, record, where, ()))
+    points = math.prod(len(axis) for _, axis in axes)
+    if points > MOST_POINTS:
+        raise InputError(f"{where}: its lists stand for {points:,} tests; at most {MOST_POINTS:,} can be in one config")
     for values in itertools.product(*(axis for _, axis in axes)):
         point: dict[str, Any] = json.loads(json.dumps(document, default=str))
         for (path, _), value in zip(axes, values, strict=True):

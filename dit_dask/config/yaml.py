@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dit_dask.errors import InputError
+from dit_dask.errors import InputError, quote
 
+MOST_BYTES = 2**24  # of a config file
 MOST_VALUES = 100_000
+MOST_REASON = 300  # characters of a parser's words
 
 
 def read_document(path: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Load a config file and apply `dotted.key=value` overrides."""
     try:
+        if Path(path).stat().st_size > MOST_BYTES:
+            raise InputError(f"config {path}: larger than {MOST_BYTES:,} bytes")
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
@@ -22,7 +26,6 @@ def read_document(path: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     document = parse_yaml(text, f"config {path}")
     if not isinstance(document, dict):
         raise InputError(f"config {path}: expected a mapping with version, data, schema and tests at the top")
-    _count_values(document, {}, path)
     for override in overrides:
         _override(document, override)
     return document
@@ -31,9 +34,16 @@ def read_document(path: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
 def parse_yaml(text: str, where: str) -> Any:
     """Parse one YAML document safely."""
     try:
-        return _strict_loader()(text).get_single_data()
+        loader = _strict_loader()(text)
+        node = loader.get_single_node()
+        _count_values(node, {}, where)  # before aliases and merges are written out
+        return None if node is None else loader.construct_document(node)
+    except InputError:
+        raise
     except Exception as error:  # PyYAML lets errors of any type out, such as that of a date with 13 months
-        raise InputError(f"{where}: not valid YAML: {_yaml_reason(error)}") from None  # a trace would quote the line
+        raise InputError(
+            f"{where}: not valid YAML: {_yaml_reason(error)[:MOST_REASON]}"
+        ) from None  # a trace would quote the line
 
 
 def _yaml_reason(error: Exception) -> str:
@@ -69,17 +79,17 @@ def _strict_loader() -> Any:
     return Loader
 
 
-def _count_values(value: Any, known: dict[int, int], path: str) -> int:
-    """Count the values that aliases stand for, so that a small file cannot grow without bound, or contain itself."""
-    if not isinstance(value, dict | list):
+def _count_values(node: Any, known: dict[int, int], where: str) -> int:
+    """Count the values that aliases and merges stand for, so that a small file cannot grow without bound, or contain itself."""
+    if node is None or isinstance(node.value, str):
         return 1
-    if id(value) not in known:
-        known[id(value)] = MOST_VALUES + 1  # a value that is met again while it is being counted contains itself
-        items = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_count_values(item, known, path) for item in items)
-    if known[id(value)] > MOST_VALUES:
-        raise InputError(f"config {path}: more than {MOST_VALUES:,} values, aliases written out")
-    return known[id(value)]
+    if id(node) not in known:
+        known[id(node)] = MOST_VALUES + 1  # a value that is met again while it is being counted contains itself
+        items = [item for entry in node.value for item in (entry if isinstance(entry, tuple) else (entry,))]
+        known[id(node)] = 1 + sum(_count_values(item, known, where) for item in items)
+    if known[id(node)] > MOST_VALUES:
+        raise InputError(f"{where}: more than {MOST_VALUES:,} values, aliases and merges written out")
+    return known[id(node)]
 
 
 def _override(document: dict[str, Any], override: str) -> None:
@@ -87,8 +97,8 @@ def _override(document: dict[str, Any], override: str) -> None:
     path, equals, text = override.partition("=")
     if not equals or not path:
         named = re.split(r"[\s=:]", override, maxsplit=1)[0]  # what follows may be a secret
-        raise InputError(f"--set must be dotted.key=value; got {named!r} without a value")
-    value = parse_yaml(text, f"--set {path}")
+        raise InputError(f"--set must be dotted.key=value; got {quote(named)} without a value")
+    value = parse_yaml(text, f"--set {path[:MOST_REASON]}")
     keys = re.sub(r"\[(\d+)\]", r".\1", path).split(".")
     target: Any = document
     for depth, key in enumerate(keys):

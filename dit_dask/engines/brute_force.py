@@ -77,7 +77,7 @@ def beliefs_on_full(table: Table, records: Ints, procedures: Sequence[ReleasePro
         try:
             release = first.sanitizer.release(table, first.rng(purpose, *_numbered(repeat)))
         except ExternalSanitizerError as error:
-            raise RunError(f"{error}, on the whole table") from error
+            raise RunError(f"{error}, on the whole table", hidden=error.hidden) from error
         for procedure, beliefs in zip(procedures, known, strict=True):
             for place, target in enumerate(targets):
                 beliefs[place, repeat] = procedure.adversary.beliefs(release, procedure.encoder, target)
@@ -102,7 +102,7 @@ def _releases(table: Table, records: Ints, procedure: ReleaseProcedure, repeat: 
             yield sanitizer.release(table.without(int(record)), procedure.rng(int(record), *_numbered(repeat)))
         except ExternalSanitizerError as error:
             if not error.skip:
-                raise RunError(f"{error}, without record {record}") from error
+                raise RunError(f"{error}, without record {record}", hidden=error.hidden) from error
             yield str(error)
 
 

@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 from typing import Any, Protocol
 
+from dit_dask.errors import escape_text
 from dit_dask.storage.redaction import scrub
 
 LINE_SECONDS = 5.0
@@ -57,7 +58,7 @@ class Lines:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        sys.stderr.write(f"dit: {scrub(text)}\n")
+        sys.stderr.write(f"dit: {escape_text(scrub(text))}\n")
         sys.stderr.flush()
 
     def start(self, total: int, done: int) -> None:
@@ -90,7 +91,7 @@ class Bar:
 
     def note(self, text: str) -> None:
         """Print above the bar."""
-        self._console.print(scrub(text), markup=False, soft_wrap=True)
+        self._console.print(escape_text(scrub(text)), markup=False, soft_wrap=True)
 
     def start(self, total: int, done: int) -> None:
         """Show the bar."""

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from dit_dask.errors import DitError, RunError, first_line
+from dit_dask.errors import DitError, RunError, describe
 from dit_dask.execution.progress import Progress, Silent
 from dit_dask.execution.stall import Watchdog
 
@@ -107,7 +107,7 @@ class TaskSession:
         try:
             return sent.result()
         except Exception as error:  # where a worker dies meanwhile, the scheduler fails in any of several ways
-            raise LostWorkError(f"sending the data: {type(error).__name__}: {first_line(error)[:100]}") from error
+            raise LostWorkError(f"sending the data: {describe(error)[0]}") from error
 
     def submit(
         self,
@@ -162,7 +162,8 @@ class TaskSession:
             raise error
         if isinstance(error, KilledWorker):
             raise KilledTaskError(f"{description}: its worker died again and again (out of memory?)") from error
-        raise RunError(f"{description}: {type(error).__name__}: {first_line(error)[:200]}") from error
+        shown, hidden = describe(error)
+        raise RunError(f"{description}: {shown}", hidden=hidden) from error
 
     def _describe_unfinished(self) -> list[str]:
         """The tasks that are not done, those at work first, and where they are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
-from dit_dask.inputs.hierarchies import read_hierarchy
+from dit_dask.inputs.hierarchies import missing_values, read_hierarchy
 from dit_dask.values.arrays import Codes, Floats, Ints
 from dit_dask.values.hierarchy import flat
 from dit_dask.values.numbers import DECIMAL, INTEGER
@@ -46,14 +47,20 @@ def encode_numeric(name: str, column: pd.Series[Any]) -> tuple[Attribute, Codes]
     if numbers.dtype.kind == "M":
         unit, numbers = np.datetime_data(numbers.dtype)[0], numbers.view(np.int64)
     levels, inverse = np.unique(numbers, return_inverse=True)
-    values = levels if levels.dtype == np.float64 else _compute_offsets(levels)
+    values = levels if levels.dtype == np.float64 else _compute_offsets(name, levels)
     attribute = Attribute(name, "numeric", tuple(levels.tolist()), values, unit=unit)
     return attribute, inverse.astype(np.int32)[factors]
 
 
-def _compute_offsets(levels: NDArray[Any]) -> Floats:
+def _compute_offsets(name: str, levels: NDArray[Any]) -> Floats:
     """Return distances from the smallest level, subtracted exactly before they become floats."""
-    return np.array([float(step) for step in (levels.astype(object) - levels.astype(object)[0])])
+    try:
+        offsets = np.array([float(step) for step in (levels.astype(object) - levels.astype(object)[0])])
+    except OverflowError:
+        offsets = np.array([np.inf])
+    if not np.isfinite(offsets).all():
+        raise InputError(f"column {name!r} must be numbers that differ by less than 1e308")
+    return offsets
 
 
 def _convert_numbers(name: str, distinct: Any, counts: Ints, factors: Ints) -> NDArray[Any]:
@@ -129,7 +136,8 @@ def _parse_numbers(name: str, cells: pd.Series[str], counts: Ints, factors: Ints
     shown = f"the text {cells.iloc[worst]!r} in {counts[worst]} rows" if counts[worst] >= MIN_DISCLOSED_COUNT else "text"
     raise InputError(
         f"column {name!r} must be numbers or ISO dates; got {shown}, first in used row {row} "
-        "(list it under data.missing if it marks missing cells)"
+        "(list it under data.missing if it marks missing cells)",
+        hidden=[cells.iloc[worst]],
     )
 
 
@@ -148,11 +156,17 @@ def _convert_labels(name: str, column: pd.Series[Any]) -> tuple[Ints, list[str],
     return factors, labels, values
 
 
+def _rows_of(factors: Ints, labels: Sequence[str], label: str) -> Ints:
+    """Return the used rows that hold a label."""
+    return np.flatnonzero(factors == labels.index(label)) if label in labels else np.empty(0, np.int64)
+
+
 def encode_categorical(name: str, column: pd.Series[Any], path: str | None, config: Config) -> tuple[Attribute, Codes]:
     """Code a categorical column by the leaves of its hierarchy, in depth-first order."""
     where = f"schema.quasi_identifiers.{name}.hierarchy"
     factors, labels, _ = _convert_labels(name, column)
-    hierarchy = flat(sorted(labels)) if path is None else read_hierarchy(name, path, labels, config, where)
+    rows_of = partial(_rows_of, factors, labels)
+    hierarchy = flat(sorted(labels)) if path is None else read_hierarchy(name, path, labels, config, where, rows_of)
     code = {label: position for position, label in enumerate(hierarchy.leaves)}
     attribute = Attribute(name, "categorical", hierarchy.leaves, None, hierarchy)
     return attribute, np.array([code[label] for label in labels], np.int32)[factors]
@@ -169,15 +183,18 @@ def encode_sensitive(column: pd.Series[Any], config: Config) -> tuple[Secret, Co
         levels = [str(level) for level in described.order]
         if len(set(levels)) < len(levels):
             raise InputError("schema.sensitive.order names a value twice")
-        for label in labels:
-            if label not in levels:
-                raise InputError(f"schema.sensitive.order has no place for the value {label!r} of column {name!r}")
+        missing = [label for label in labels if label not in levels]
+        if missing:
+            rows_of = partial(_rows_of, factors, labels)
+            raise missing_values("schema.sensitive.order has no place for", name, missing, rows_of)
     elif all(re.fullmatch(DECIMAL, label) for label in labels):
         levels = sorted(labels, key=lambda label: (float(label), label))
     else:
         levels = sorted(labels)
     hierarchy = None
     if described.hierarchy is not None:
-        hierarchy = read_hierarchy(name, described.hierarchy, levels, config, "schema.sensitive.hierarchy")
+        hierarchy = read_hierarchy(
+            name, described.hierarchy, levels, config, "schema.sensitive.hierarchy", partial(_rows_of, factors, labels)
+        )
     code = {level: position for position, level in enumerate(levels)}
     return Secret(name, tuple(levels), hierarchy), np.array([code[label] for label in labels], np.int32)[factors]

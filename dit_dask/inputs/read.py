@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
+from dit_dask.inputs.header import read_header
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files, table_files
+from dit_dask.storage.compression import BoundedGzip
 from dit_dask.storage.filesystem import reading, reason
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
@@ -65,9 +68,10 @@ def _read_file(fs: Any, path: str, columns: Sequence[str] | None, origin: tuple[
     name, (location, where) = file_name(path), origin
 
     def content() -> pd.DataFrame:
-        with fs.open(path, "rb", compression="gzip" if name.endswith(".gz") else None) as file:
+        with fs.open(path, "rb") as file:
             read = _read_parquet if name.endswith(".parquet") else _read_csv
-            return read(file, columns, f"{where}: {name}")
+            opened = BoundedGzip(file, f"{where}: {name}") if name.endswith(".gz") else file
+            return read(opened, columns, f"{where}: {name}")
 
     try:
         return reading(content)
@@ -78,17 +82,11 @@ def _read_file(fs: Any, path: str, columns: Sequence[str] | None, origin: tuple[
 
 
 def _read_csv(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
-    import csv
-    import io
-
     from pyarrow import csv as arrow
 
-    header = next(csv.reader(io.StringIO(file.readline().decode("utf-8-sig"))), None)
-    if not header:
-        raise InputError(f"{where} is empty")
+    header = read_header(file, where)
     columns = header if columns is None else columns
     check_names(header, columns, where)
-    file.seek(0)
     uneven: list[Any] = []
 
     def refuse(row: Any) -> str:
@@ -114,11 +112,13 @@ def _read_parquet(file: Any, columns: Sequence[str] | None, where: str) -> pd.Da
     import pyarrow.parquet as pq
 
     content = pq.ParquetFile(file)
-    columns = content.schema_arrow.names if columns is None else columns
-    check_names(content.schema_arrow.names, columns, where)
+    names = [name for name in content.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
+    columns = names if columns is None else columns
+    check_names(names, columns, where)
     # integer_object_nulls: a null must not turn large integers into floats
     frame: pd.DataFrame = content.read(columns=list(columns)).to_pandas(integer_object_nulls=True, date_as_object=True)
-    return frame
+    index = [name for name in frame.index.names if name in columns]  # pandas wrote it as a column, and makes it the index again
+    return (frame.reset_index(index) if index else frame).reset_index(drop=True)[list(columns)]
 
 
 def check_names(names: Sequence[str], columns: Sequence[str], where: str) -> None:

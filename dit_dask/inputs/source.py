@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
@@ -54,10 +55,23 @@ def _resolve_pointer(text: str, pointer: str) -> str:
     is_name = isinstance(name, str) and re.fullmatch(r"[^\n\r]{1,1000}", name)
     name = str(name).removeprefix(folder or "./")
     # a writer of the pointer must not be able to direct us, with our credentials, to another place
-    if not is_name or not name or "://" in name or name.startswith("/") or ".." in name.split("/"):
+    if not is_name or not name or _leads_out(name):
         expected = 'one name of a file beside or below it, or {"source": name}'
         raise InputError(f"{LATEST}: {public_url(pointer)} must hold {expected}")
     return folder + name
+
+
+def _leads_out(name: str) -> bool:
+    """Tell whether a name, however often it is decoded, may leave its folder or name another host."""
+    while True:
+        if any(mark in name for mark in ("://", "::", "\\")) or name.startswith(("/", "~")) or ".." in name.split("/"):
+            return True
+        decoded = unquote(name)
+        if decoded == name:
+            return False
+        if decoded.count("/") != name.count("/"):  # a hidden separator
+            return True
+        name = decoded
 
 
 def _resolve_location(path: str, config: Config, options: Mapping[str, Any] | None = None) -> Location:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dit_dask.errors import escape_text
 from dit_dask.measures.base import BarChart, CurvePanel, CurvePanels
 
 if TYPE_CHECKING:
@@ -58,17 +59,21 @@ class Frame:
         return self.top + (1 - share) * self.height
 
 
+def _escape(text: str) -> str:
+    return escape(escape_text(text))
+
+
 def _svg(width: float, height: float, title: str, parts: Iterable[str]) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="100%" role="img" '
-        f'aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="12" fill="{TEXT}">'
+        f'aria-label="{_escape(title)}" font-family="system-ui, sans-serif" font-size="12" fill="{TEXT}">'
     )
     return head + "".join(parts) + "</svg>"
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", size: int | None = None) -> str:
     font = "" if size is None else f' font-size="{size}"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{font}>{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{font}>{_escape(text)}</text>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> str:

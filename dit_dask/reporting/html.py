@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dit_dask.audit.gates import Verdict
 from dit_dask.audit.manifest import Manifest
 from dit_dask.audit.summary import Curve, TestSummary, read_curves
+from dit_dask.errors import escape_text
 from dit_dask.measures.base import Entries
 from dit_dask.reporting import charts
 from dit_dask.reporting.text import claim, columns_in, measure_sections, number, share
@@ -33,7 +35,7 @@ def render(
     verdicts: Sequence[Verdict],
     curves: Mapping[str, Curve],
 ) -> str:
-    """Fill the template; every value is escaped."""
+    """Fill the template; every value is escaped, for HTML by the template and for readers by `_escape_value`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -42,6 +44,7 @@ def render(
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_escape_value,
     )
     environment.filters |= {"figure": number, "share": share, "claim": claim, "draw": charts.draw}
     shown = dict(list(curves.items())[:MOST_CURVES])
@@ -56,3 +59,7 @@ def render(
         drawing=charts.cumulative(shown).svg if shown else "",
         hidden=len(curves) - len(shown),
     )
+
+
+def _escape_value(value: Any) -> Any:
+    return escape_text(value) if type(value) is str else value  # drawings are Markup, and have escaped their texts

@@ -9,6 +9,7 @@ from typing import Any
 from dit_dask.audit.gates import Verdict
 from dit_dask.audit.statistics import Figure, Output, Statistic, by_name
 from dit_dask.audit.summary import TestSummary
+from dit_dask.errors import escape_text
 from dit_dask.measures import MEASURES, kind_of
 from dit_dask.measures.base import Entries, MeasureEntry, Section, present_values
 
@@ -91,7 +92,7 @@ def text_table(summaries: Sequence[TestSummary]) -> str:
 def verdict_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """One line for each verdict: the condition that was demanded, and what was found."""
     for verdict in verdicts:
-        yield f"{'PASS' if verdict.passed else 'FAIL'}  {verdict.name}  {verdict.test}: {verdict.reason}"
+        yield escape_text(f"{'PASS' if verdict.passed else 'FAIL'}  {verdict.name}  {verdict.test}: {verdict.reason}")
 
 
 def measures_text(measures: Entries) -> str:
@@ -110,7 +111,8 @@ def measure_sections(measures: Entries) -> list[Section]:
 
 
 def align(rows: Sequence[Sequence[str]]) -> str:
-    """Align rows of cells: the first column to the left, the rest to the right."""
+    """Align rows of cells: the first column to the left, the rest to the right; a cell is always one line."""
+    rows = [[escape_text(cell) for cell in row] for row in rows]
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = []
     for first, *rest in rows:

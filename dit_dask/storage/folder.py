@@ -174,6 +174,19 @@ class Folder:
             raise RunError(f"cannot list {public_url(location.url)}/{below}: {reason(error, location)}") from error
         return {name for path in found if not (name := str(path).rstrip("/").rsplit("/", 1)[-1]).startswith(".")}
 
+    def remove(self, name: str) -> None:
+        """Remove one file, if it is there."""
+        fs, root = self._open()
+
+        def removed() -> None:
+            with suppress(FileNotFoundError):
+                fs.rm_file(f"{root}/{name}")
+
+        try:
+            retry_transient(removed)
+        except Exception as error:
+            raise RunError(f"output: cannot remove {self.url}/{name}: {reason(error, self.location)}") from error
+
     def clear(self, first: str | None = None) -> None:
         """Remove the folder and all it holds, one file before all others if that matters."""
         for location in self._locations:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import os
@@ -19,6 +18,7 @@ import numpy as np
 from dit_dask.errors import ExternalSanitizerError, InputError
 from dit_dask.sanitizers.external.process import SanitizerProcess, child_environment
 from dit_dask.sanitizers.external.process_main import CommandCall, FunctionCall, Request, notes_path
+from dit_dask.storage.compression import BoundedGzip
 from dit_dask.storage.filesystem import filesystem, reason
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import hidden_texts, mask_text, public_url, scrub
@@ -252,10 +252,12 @@ def decode_table(content: bytes, name: str, subject: str) -> pd.DataFrame:
         if name.endswith(".parquet"):
             frame: pd.DataFrame = pq.read_table(io.BytesIO(content)).to_pandas(integer_object_nulls=True)
         else:
-            text = gzip.decompress(content) if name.endswith(".gz") else content
+            text = BoundedGzip(io.BytesIO(content), "the file").read() if name.endswith(".gz") else content
             frame = pd.read_csv(io.BytesIO(text), dtype=str, keep_default_na=False)
     except pd.errors.EmptyDataError as error:
         raise ExternalSanitizerError(f"{subject} an empty file") from error
+    except InputError as error:
+        raise ExternalSanitizerError(f"{subject} a file that is too large: {error}") from error
     except Exception as error:
         kind = "Parquet" if name.endswith(".parquet") else "CSV"
         raise ExternalSanitizerError(f"{subject} a file that is not {kind}: {type(error).__name__}") from error

@@ -71,7 +71,7 @@ def probe(sanitizer: ExternalSanitizer, table: Table, streams: Streams) -> Probe
                 order_matters = True
                 deterministic = first.fingerprint() == sanitizer.call(table, streams("examine"), use_cache=False).fingerprint()
     except ExternalSanitizerError as error:
-        raise RunError(f"{error}, on the whole table") from error
+        raise RunError(f"{error}, on the whole table", hidden=error.hidden) from error
     absent = max(0, table.rows - first.rows - first.suppressed)
     return ProbeResult(deterministic, order_matters, seconds, first.rows, first.suppressed, absent, first.nearest)
 

@@ -19,7 +19,6 @@ import inspect
 import json
 import os
 import random
-import re
 import resource
 import select
 import shutil
@@ -400,7 +399,7 @@ def _fork_function(target: Any, request: Request, errors: int, own: Sequence[int
     process = os.fork()
     if process:
         return process
-    code, before, raised = 1, set(sys.modules), None
+    code, before, raised, known = 1, set(sys.modules), None, _exception_classes()
     try:
         os.setsid()
         os.chdir(request.folder)
@@ -413,8 +412,11 @@ def _fork_function(target: Any, request: Request, errors: int, own: Sequence[int
         code = 0
     except BaseException as error:
         kind = type(error)
-        # messages of our own adapters name no value; those of third-party code may
-        raised = str(error) if kind.__module__ == "dit_dask.errors" else re.sub(r"\W", "", kind.__name__)
+        # messages of our own adapters name no value; those of third-party code may, and so may a class that a call made
+        is_ours = kind.__module__ == "dit_dask.errors" and str(getattr(target, "__module__", "")).startswith(
+            "dit_dask.adapters"
+        )
+        raised = str(error) if is_ours else next((base.__name__ for base in kind.__mro__ if base in known), "Exception")
         traceback.print_exc()
     finally:
         with contextlib.suppress(BaseException), open(notes_path(request.folder), "w", encoding="utf-8") as file:
@@ -422,6 +424,17 @@ def _fork_function(target: Any, request: Request, errors: int, own: Sequence[int
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.flush()
         os._exit(code)
+
+
+def _exception_classes() -> set[type]:
+    """Return the exceptions that exist now."""
+    classes: set[type] = {BaseException}
+    below: list[type] = [BaseException]
+    while below:
+        new: set[type] = set(type.__subclasses__(below.pop())) - classes
+        classes |= new
+        below += new
+    return classes
 
 
 def _call_target(target: Any, call: FunctionCall | None) -> None:

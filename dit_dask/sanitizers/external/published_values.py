@@ -101,9 +101,11 @@ class Reader:
         except MalformedError as error:
             cause = f" ({error})"
         *most, last = (form.shown for form in self._forms)
+        shown, hidden = (f"the published value {_quote(text)}{where}", ()) if where else ("a published value", (text,))
         raise InputError(
-            f"column {self._name!r}: cannot read the published value {_quote(text)}{where}{cause}; "
-            f"expected {', '.join(most)} or {last}; a mapping file (key mapping) can say what other values cover"
+            f"column {self._name!r}: cannot read {shown}{cause}; "
+            f"expected {', '.join(most)} or {last}; a mapping file (key mapping) can say what other values cover",
+            hidden=hidden,
         )
 
 

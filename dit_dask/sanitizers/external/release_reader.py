@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Bools, Ints
 
 SUPPRESSED = "*"
+MOST_HIDDEN = 5  # values that an error keeps for --show-values
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,12 @@ def _make_hashable(cell: Any) -> Any:
     return tuple(cell.tolist()) if isinstance(cell, np.ndarray) else tuple(cell) if isinstance(cell, list) else cell
 
 
+def _locate(is_bad: Bools) -> str:
+    """Say where cells of a returned table stand, without showing them."""
+    count = int(is_bad.sum())
+    return f"it stands in {count:,} row{'s' if count > 1 else ''}, first in row {int(is_bad.argmax())} of what was returned"
+
+
 class Vocabulary:
     """The published values of one attribute read so far; texts that cover the same set share its number."""
 
@@ -89,7 +96,12 @@ class Vocabulary:
         if cells.dtype == object:
             cells = cells.map(_make_hashable)
         code, distinct = pd.factorize(cells)
-        entries = [self._lookup(value) for value in distinct]
+        entries = []
+        for number, value in enumerate(distinct):
+            try:
+                entries.append(self._lookup(value))
+            except InputError as error:
+                raise InputError(f"{error}; {_locate(code == number)}", hidden=error.hidden) from error
         if (code < 0).any():
             entries.append(self._lookup(None))  # code -1 is the last entry
         return np.array(entries, np.int64).reshape(-1, 3).T[:, code]
@@ -165,9 +177,18 @@ class ReleaseReader:
         import pandas as pd
 
         code, distinct = pd.factorize(cells)
-        return np.array([*(self._secret_code(value) for value in distinct), -1], np.int64)[code]
+        codes = [self._secret_code(value) for value in distinct]
+        unknown = [number for number, found in enumerate(codes) if found is None]
+        if unknown:
+            raise InputError(
+                f"column {self.columns[-1]!r}: {len(unknown):,} of its published values are not among its {len(self._secrets)} "
+                f"values in the data; the first: {_locate(code == unknown[0])}",
+                hidden=[str(distinct[number]) for number in unknown[:MOST_HIDDEN]],
+            )
+        return np.array([*codes, -1], np.int64)[code]
 
-    def _secret_code(self, value: Any) -> int:
+    def _secret_code(self, value: Any) -> int | None:
+        """The code, -1 for suppression, None for a value that the data does not have."""
         text = str(value)
         if text not in self._secrets and isinstance(value, float | np.floating) and float(value).is_integer():
             text = str(int(value))
@@ -176,5 +197,4 @@ class ReleaseReader:
                 return self._secrets[label]
         if text.strip() in NULLS or not text.strip().strip(SUPPRESSED):
             return -1
-        shown = f"{text[:60]!r}"
-        raise InputError(f"column {self.columns[-1]!r}: {shown} is not among its {len(self._secrets)} values in the data")
+        return None

@@ -123,7 +123,7 @@ class ExternalSanitizer:
         try:
             return self._call_once(ids, seed)
         except (ExternalSanitizerError, InputError) as error:
-            raise ExternalSanitizerError(f"{self.where}: {error}", skip=self.policy.skip) from error
+            raise ExternalSanitizerError(f"{self.where}: {error}", skip=self.policy.skip, hidden=error.hidden) from error
 
     def _call_once(self, ids: Ints, seed: int) -> ReadRelease:
         return self.state.reader(self)(self.caller.sanitize(self.frame, ids, seed))
@@ -143,7 +143,7 @@ class ExternalSanitizer:
         try:
             digests = self.caller.prepare()
         except DitError as error:
-            raise InputError(f"{self.where}: {error}") from error
+            raise InputError(f"{self.where}: {error}", hidden=error.hidden) from error
         identity = hashlib.sha256(json.dumps([self.identity, digests], sort_keys=True).encode()).hexdigest()
         return replace(self, identity=identity), digests
 

@@ -1,0 +1,146 @@
+"""Cells of people that try to leave through errors of the input, of external code and of a missing header."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+import dit_dask as dit
+from dit_dask.cli import main
+from dit_dask.errors import DitError, ExternalSanitizerError, InputError, RunError, describe
+from dit_dask.inputs.header import read_header
+from dit_dask.sanitizers.external.release_reader import ReleaseReader
+from tests.audits import WORKED, WORKED_SCHEMA, loaded
+
+CELL = "174-78-2542"
+
+
+def leaked(action: Any) -> str:
+    """The text of the failure of an action; it must hide the cell and keep it for --show-values."""
+    with pytest.raises(DitError) as caught:
+        action()
+    text = str(caught.value)
+    assert CELL not in text
+    assert CELL in caught.value.revealed()
+    return text
+
+
+@pytest.mark.parametrize("column", ["disease", "age", "gender"])
+def test_a_cell_that_a_black_box_puts_into_a_used_column_is_located_and_not_shown(column: str) -> None:
+    frame = WORKED.astype({"age": object})
+    frame.loc[[2, 4], column] = CELL
+    text = leaked(lambda: ReleaseReader(loaded(WORKED, WORKED_SCHEMA).table.schema, {})(frame))
+    assert f"column {column!r}" in text
+    assert "it stands in 2 rows, first in row 2 of what was returned" in text
+
+
+def test_an_exception_class_named_after_a_cell_is_shown_as_its_base() -> None:
+    kind = type(CELL, (ValueError,), {})
+    shown, hidden = describe(kind(f"the patient {CELL}"))
+    assert shown.startswith("ValueError")
+    assert hidden == (f"the patient {CELL}",)
+    error = ExternalSanitizerError("text", hidden=["a"], skip=True)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.hidden, copy.skip, str(copy)) == (("a",), True, "text")
+
+
+def test_a_function_cannot_name_its_exception_or_its_message_after_a_cell(tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "leaking.py").write_text(
+        "from dit_dask.errors import InputError\n"
+        "def by_class(frame):\n"
+        f"    raise type('SSN{CELL}', (KeyError,), {{}})()\n"
+        "def by_message(frame):\n"
+        f"    raise InputError('{CELL}')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for function, name in (("by_class", "KeyError"), ("by_message", "InputError")):
+        tests = [{"sanitizer": {"name": "python", "target": f"leaking:{function}", "retries": 0}}]
+        with pytest.raises(RunError, match=f"it raised {name}[ ,]") as caught:
+            dit.audit(WORKED, schema=WORKED_SCHEMA, tests=tests, output=str(tmp_path / "runs"))
+        assert CELL not in str(caught.value)
+        assert "1747" not in str(caught.value)
+
+
+def people(count: int = 30) -> pd.DataFrame:
+    return pd.DataFrame({"age": range(count), "town": ["Lyon", "Nice"] * (count // 2), "ill": ["flu", "cold"] * (count // 2)})
+
+
+def schema(**town: Any) -> dict[str, Any]:
+    return {
+        "quasi_identifiers": {"age": {"kind": "numeric"}, "town": {"kind": "categorical", **town}},
+        "sensitive": {"name": "ill", "order": ["flu", "cold"]},
+    }
+
+
+def test_a_rare_value_that_a_hierarchy_misses_is_located_and_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "town.csv").write_text("Lyon;*\nNice;*\n")
+    frame = people()
+    frame.loc[7, "town"] = CELL
+    hierarchy = str(tmp_path / "town.csv")
+    text = leaked(lambda: loaded(frame, schema(hierarchy=hierarchy)))
+    assert "has no leaf for 1 values of column 'town', first in used row 7" in text
+    frame.loc[:9, "town"] = "Bonn"  # ten people share it: a mistake of the hierarchy, not a person
+    with pytest.raises(InputError, match="no leaf for the value 'Bonn' of column 'town'"):
+        loaded(frame, schema(hierarchy=hierarchy))
+
+
+def test_a_rare_sensitive_value_without_a_place_is_located_and_not_shown() -> None:
+    frame = people()
+    frame.loc[3, "ill"] = CELL
+    assert "no place for 1 values of column 'ill', first in used row 3" in leaked(lambda: loaded(frame, schema()))
+
+
+def test_text_in_a_column_of_numbers_is_located_and_not_shown() -> None:
+    frame = people().astype({"age": str})
+    frame.loc[5, "age"] = CELL
+    assert "got text, first in used row 5" in leaked(lambda: loaded(frame, schema()))
+
+
+def test_values_are_shown_only_where_they_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = people()
+    frame.loc[3, "ill"] = CELL
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    document = {"version": 1, "data": {"source": "people.csv"}, "schema": schema(), "tests": [{"sanitizer": "raw"}]}
+    (tmp_path / "audit.yaml").write_text(yaml.safe_dump(document | {"output": str(tmp_path / "runs")}))
+    for command in (["run"], ["plan"], ["leave-out", "--to", str(tmp_path / "to")]):
+        for shown in ([], ["--show-values"]):
+            assert main([command[0], str(tmp_path / "audit.yaml"), *command[1:], *shown]) == 2
+            assert (CELL in capsys.readouterr().err) is bool(shown)
+    with pytest.raises(InputError) as caught:
+        dit.audit(frame, schema=schema(), tests=[{"sanitizer": "raw"}], show_values=True)
+    assert CELL in str(caught.value)
+    assert not (tmp_path / "runs").exists()
+
+
+PERSON = "39,Anna Smith,174-78-2542,Lyon\n"
+OTHERS = "".join(
+    f"{20 + number},Person {'ABCDEFGH'[number]},174-78-25{number}1,{('Lyon', 'Nice')[number % 2]}\n" for number in range(8)
+)
+
+
+def test_a_table_without_header_is_refused_before_its_first_person_becomes_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "people.csv").write_text(PERSON + OTHERS)
+    (tmp_path / "audit.yaml").write_text(f"version: 1\ndata: {{source: people.csv}}\noutput: {tmp_path / 'runs'}\n")
+    assert main(["risk", str(tmp_path / "audit.yaml")]) == 2
+    shown = capsys.readouterr()
+    assert "the first line looks like a row of data: 3 of its 4 cells" in shown.err
+    assert "put a line with the names" in shown.err
+    assert not any(cell in shown.out + shown.err for cell in PERSON.strip().split(","))
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "header", ["age,name,ssn,town", "0,1,2,3", "2019,2020,2021,town", "q1,q2,q3,Lyon", "age,name,ssn,\ufeffx"]
+)
+def test_names_are_not_taken_for_data(header: str) -> None:
+    content = f"{header}\n{OTHERS}".encode()
+    assert read_header(io.BytesIO(content), "people.csv") == header.split(",")
