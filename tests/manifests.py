@@ -9,12 +9,14 @@ import numpy as np
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.plan import Cost, TestPlan
 
+CONFIG: dict[str, Any] = {"name": "small", "schema": {"sensitive": {"name": "illness"}}, "gates": []}
+
 
 def new_manifest(**changes: Any) -> Manifest:
     """A manifest of a small run."""
     fields: dict[str, Any] = {
         "status": "running",
-        "config": {"gates": []},
+        "config": CONFIG,
         "files": [],
         "input": InputFingerprint(10, 0, 10, "digest"),
         "versions": {"dit_dask": "1"},

@@ -88,8 +88,8 @@ class Manifest:
         config = document["config"]
         if not all(isinstance(text, str) for text in (config["name"], *config["gates"], config["schema"]["sensitive"]["name"])):
             raise TypeError("not the config of a run")
-        dict(document["timings"].get("engine_seconds", {}).items())
-        str(document["versions"]["dit_dask"])
+        if not isinstance(document["timings"].get("engine_seconds", {}), Mapping) or "dit_dask" not in document["versions"]:
+            raise TypeError("not the manifest of a run")
         return cls(
             document["status"],
             config,
@@ -168,7 +168,9 @@ def discard(folder: Folder) -> None:
 
 
 def agreed_plan(
-    folder: Folder, make: Callable[[], Mapping[str, TestPlan]], is_usable: Callable[[Mapping[str, TestPlan]], bool]
+    folder: Folder,
+    make: Callable[[], Mapping[str, TestPlan]],
+    is_usable: Callable[[Mapping[str, TestPlan]], bool] = lambda _plans: True,
 ) -> Mapping[str, TestPlan]:
     """Return the one plan of a run: the first to create it decides for everyone who works on the same run."""
     known = _stored_plan(folder)

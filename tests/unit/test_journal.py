@@ -11,7 +11,7 @@ from dit_dask.audit import manifest
 from dit_dask.audit.journal import Opened, open_journal
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
-from tests.manifests import new_manifest
+from tests.manifests import CONFIG, new_manifest
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def folder(tmp_path: Path) -> Folder:
 
 def test_an_earlier_session_goes_on_with_the_present_config(folder: Folder) -> None:
     open_journal(folder, new_manifest(seed=1))
-    journal, opened = open_journal(folder, new_manifest(config={"gates": ["delta < 1"]}))
+    journal, opened = open_journal(folder, new_manifest(config=CONFIG | {"gates": ["delta < 1"]}))
     assert opened is Opened.EARLIER_SESSION
-    assert (journal.manifest.seed, journal.manifest.config) == (1, {"gates": ["delta < 1"]})
+    assert (journal.manifest.seed, journal.manifest.config["gates"]) == (1, ["delta < 1"])
 
 
 @pytest.mark.parametrize("change", [{}, {"timings": {"started": "then", "new_key": 1}}, {"parts": {"test": [{"odd": 1}]}}])
