@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from dit_dask.cluster import security
+from dit_dask.config.cluster import TlsFiles
 from dit_dask.errors import InputError
 from tests.cluster.runs import dit
 
@@ -125,7 +126,7 @@ def test_a_client_whose_certificate_is_foreign_is_refused(secured: str, ours: Pa
 
 def test_plain_tcp_to_a_tls_scheduler_is_refused(secured: str, config_file: Path) -> None:
     plain = secured.replace("tls://", "tcp://")
-    assert f"the scheduler at {plain} speaks TLS; use tls:// and cluster.tls" in refused(config_file, plain)
+    assert f"the scheduler at {plain} uses TLS; use tls:// and cluster.tls" in refused(config_file, plain)
 
 
 def test_something_else_that_listens_there_is_no_scheduler(config_file: Path) -> None:
@@ -157,7 +158,7 @@ def test_tls_needs_certificates(secured: str, config_file: Path) -> None:
 )
 def test_certificate_files_must_be_usable(ours: Path, files: tuple[str, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        security.check_files({name: str(ours / file) for name, file in zip(("ca", "cert", "key"), files, strict=True)})
+        security.check_files(TlsFiles(*(str(ours / file) for file in files)))
 
 
 def test_a_plain_cluster_must_have_workers_and_equal_versions(tmp_path: Path, config_file: Path, ours: Path) -> None:
@@ -167,7 +168,7 @@ def test_a_plain_cluster_must_have_workers_and_equal_versions(tmp_path: Path, co
     with scheduler(tmp_path, "tcp") as address:
         secure = address.replace("tcp://", "tls://")
         said = refused(config_file, secure, "--set", client(ours))
-        assert f"the scheduler at {secure} does not speak TLS; is it tcp://?" in said
+        assert f"the scheduler at {secure} does not use TLS; is it tcp://?" in said
         assert f"the scheduler at {address} has no workers" in refused(config_file, address)
         with worker(tmp_path, address, PYTHONPATH=str(other.parent)):
             said = refused(config_file, address, "--set", "cluster.timeout=60")
