@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -44,6 +45,7 @@ from dit_dask.measures.base import MeasureEntry
 from dit_dask.reporting import html
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
+from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
@@ -126,8 +128,19 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
 
 
 def _output_folder(config: Config) -> Folder:
-    output = config.output
-    return Folder(_absolute(output), None if output.private is None else _absolute(output.private))
+    """The places of the output, after --out and links are resolved; files of one must never be found in the other."""
+    shared = _absolute(config.output)
+    if config.output.private is None:
+        return Folder(shared)
+    private = _absolute(config.output.private)
+    outer, inner = (f"{_real_place(place.url)}/" for place in (shared, private))
+    if outer.startswith(inner) or inner.startswith(outer):
+        raise InputError("output.private must be a place apart from output.url, neither inside it nor around it")
+    return Folder(shared, private)
+
+
+def _real_place(url: str) -> str:
+    return (url if "://" in url else os.path.realpath(url)).rstrip("/")
 
 
 def _absolute(location: Location) -> Location:
@@ -254,7 +267,10 @@ def _list_personal_data(prepared: PreparedRun) -> list[str]:
     """The files of the run folder that tell about single persons, by their paths in it; a folder ends with a slash."""
     measured = [] if prepared.measure_plan is None else prepared.measure_plan.measurements
     exact = [one.id for one in measured if one.parameters.get("show_values", False)]
-    shown = ["measures.json", *(f"measures/{name}.json" for name in exact), "report.html"] if exact else []
+    shown = ["measures.json", *(f"measures/{name}.json" for name in exact)] if exact else []
+    if any(len(test.audited) < MIN_DISCLOSED_COUNT for test in prepared.tests):  # statistics of a few known positions
+        shown += ["summary.json", "distributions.parquet"]
+    shown += ["report.html"] if shown else []
     if prepared.folder.private is not None:
         return shown
     records = [f"records/{test.id}/" for test in prepared.tests]

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from dit_dask.errors import InputError
@@ -54,11 +54,10 @@ def _is_cell(header: Sequence[str], place: int, cells: Sequence[str]) -> bool:
 
 
 def _is_counted(header: Sequence[str], place: int) -> bool:
-    """Tell whether a name is one of a row of numbers such as 0, 1, 2 or 2019, 2020."""
-    numbers = [int(name) if re.fullmatch(r"\d{1,4}", name) else None for name in header]
-    own = numbers[place]
-    beside = [number for number in (*numbers[max(0, place - 1) : place], *numbers[place + 1 : place + 2]) if number is not None]
-    return own is not None and any(abs(own - number) == 1 for number in beside)
+    """Tell whether a name is one of ascending numbers such as 0, 1, 2 or 2010, 2015, 2020 or 0.1, 0.5, 0.9."""
+    numbers = [float(name) for name in header if re.fullmatch(r"\d{1,4}(\.\d+)?", name)]
+    is_number = re.fullmatch(r"\d{1,4}(\.\d+)?", header[place]) is not None
+    return is_number and len(numbers) > 1 and all(before < after for before, after in pairwise(numbers))
 
 
 def _form(text: str) -> str:

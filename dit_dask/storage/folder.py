@@ -146,7 +146,8 @@ class Folder:
                 name = path[len(root) :].lstrip("/")
                 content = shared.read(name) if is_personal(name) else None
                 if content is not None:
-                    self.create(name, content)
+                    if not self.create(name, content) and self.read(name) != content:
+                        self.write(name, content)
                     retry_transient(partial(fs.rm_file, path))
                     moved += 1
         except OSError as error:
@@ -176,7 +177,7 @@ class Folder:
 
     def remove(self, name: str) -> None:
         """Remove one file, if it is there."""
-        fs, root = self._open()
+        fs, root = self._open(self._tier(name))
 
         def removed() -> None:
             with suppress(FileNotFoundError):

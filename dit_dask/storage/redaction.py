@@ -17,7 +17,9 @@ DIGEST_LENGTH = 8
 NAMES = (
     r"passw|passphrase|passcode|pwd|secret|token|credential|api_?key|access_?key|private_?key|account_?key|authorization|bearer"
 )
-CREDENTIAL = re.compile(rf"(?i){NAMES}|key|pass|sas|auth|cookie|header|connection_?string|signature|\b(sig|pin|sid|otp)\b")
+CREDENTIAL = re.compile(
+    rf"(?i){NAMES}|(?<![a-z])(?:key(?![-_]?col)|pass|sas|auth|cookies?|headers?|sig|pin|sid|otp)(?![a-z])|connection_?string|signature"
+)
 NAMED_CREDENTIAL = re.compile(rf"(?i){NAMES}")
 REFERENCE = re.compile(r"\$\{\w+\}")
 HIDDEN = re.compile(rf"\*\*\*([0-9a-f]{{{DIGEST_LENGTH}}})?")
@@ -147,7 +149,8 @@ def is_ordinary(value: Any, names: Sequence[str]) -> bool:
     if mask_text(value) != value:
         return False
     is_plain = any(form.fullmatch(value) for form in (PLACEHOLDERS, FLAG, NUMBER, FILE))
-    return is_plain or any(ORDINARY.fullmatch(name.strip("-").lower().replace("-", "_")) for name in names)
+    own = [name.strip("-").lower().replace("-", "_") for name in names]
+    return is_plain or any(len(name) > 1 and ORDINARY.fullmatch(name) for name in own)  # -k and the like have numbers
 
 
 def looks_secret(value: Any, names: Sequence[str]) -> bool:

@@ -184,7 +184,7 @@ def test_repeats_compare_laws_and_show_the_noise():
 
 
 def test_repeats_need_a_distance_between_laws():
-    with pytest.raises(InputError, match=r"tests\[0\]\.distance must be emd, tv, emd-v1 where repeats"):
+    with pytest.raises(InputError, match=r"tests\[0\]\.distance must be emd, tv, emd-v1 with repeats"):
         audit(python_sanitizer("random_half"), records=FEW, repeats=5, distance="kl")
 
 

@@ -63,6 +63,7 @@ def test_a_closed_stdout_is_one_line(redirection: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.2])
+@pytest.mark.slow  # it must hit moments that a busy machine moves
 def test_an_interrupt_in_the_first_moments_is_one_line(seconds: float, tmp_path: Path) -> None:
     with ended(started("run", write_config(tmp_path))) as process:
         waiting_since = time.monotonic()
@@ -84,6 +85,7 @@ def _state(pid: int) -> str:
     return "dit_dask" if int(handled.split()[1], 16) >> (signal.SIGTERM - 1) & 1 else ""  # only we handle SIGTERM
 
 
+@pytest.mark.slow  # it must hit moments that a busy machine moves
 def test_a_double_interrupt_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "long.yaml").write_text(CONFIG)
     with ended(started("run", tmp_path / "long.yaml", "--out", tmp_path / "runs", "--quiet")) as process:

@@ -19,6 +19,8 @@ from distributed.security import Security
 from dit_dask.cluster import in_process, local
 from tests.cluster.runs import CONFIG, ended, started, until, workers_of
 
+pytestmark = pytest.mark.slow  # they look at a run while it works, which a busy machine can miss
+
 SECONDS = 2.0
 REQUEST = b"GET /info/main/workers.html HTTP/1.0\r\n\r\n"
 

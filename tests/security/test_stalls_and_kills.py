@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -16,13 +17,15 @@ from dit_dask.errors import RunError
 from dit_dask.storage import atomic
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
+from tests.cluster import stopping
 from tests.cluster.runs import dit
 
 
 def test_a_worker_killed_during_the_first_call_of_a_sanitizer_does_not_end_the_run(config_file: Path, tmp_path: Path) -> None:
+    shutil.copy(Path(stopping.__file__), config_file.parent)  # a function beside the config, as users have it
     log = tmp_path / "log"
     parameters = {"number": int(signal.SIGKILL), "log": str(log), "times": 2}
-    sanitizer = {"name": "python", "target": "tests.cluster.stopping:sanitize", "params": parameters, "cache": "none"}
+    sanitizer = {"name": "python", "target": "stopping:sanitize", "params": parameters, "cache": "none"}
     tests = json.dumps([{"sanitizer": sanitizer, "records": [0]}])
     done = dit("run", config_file, "--out", tmp_path / "runs", "--set", f"tests={tests}")
     assert len(log.read_text().splitlines()) == 2

@@ -14,6 +14,7 @@ import pytest
 import dit_dask as dit
 from dit_dask.audit.grammar import check_config
 from dit_dask.cli import main
+from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
 from dit_dask.leave_out import LeftOut
 from dit_dask.run import prepare
@@ -164,8 +165,31 @@ def test_credentials_of_the_private_place_reach_neither_manifest_nor_digest(tmp_
     assert "CANARY" not in repr(prepared.folder) + repr(config.output)
     from dit_dask.run import _resolve_config
 
-    assert "CANARY" not in json.dumps(_resolve_config(config))
+    assert "CANARY" not in json.dumps(_resolve_config(config, b"key"))
     named = private | {"storage_options": {"key": "${PRIVATE_KEY}"}}
     assert check_config(document | {"output": {"url": "x", "private": named}}, ".").worker_variables == ["PRIVATE_KEY"]
     with pytest.raises(dit.InputError, match=r"output.private must be another place"):
         check_config(document | {"output": {"url": "x", "private": "x/"}}, ".")
+
+
+@pytest.mark.parametrize("private", ["./shared", "shared/inside", "."])
+def test_a_private_place_that_is_the_shared_one_under_another_name_is_refused(
+    config_file: Path, private: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dit_dask.audit.grammar import read_config
+    from dit_dask.run import prepare
+
+    monkeypatch.chdir(config_file.parent)
+    config = read_config(str(config_file), [f"output={{url: shared, private: '{private}'}}"])
+    with pytest.raises(InputError, match=r"must be a place apart from output\.url"):
+        prepare(config)
+
+
+def test_a_run_of_a_few_known_rows_lists_its_statistics_as_personal_data(config_file: Path, tmp_path: Path) -> None:
+    from dit_dask.audit.grammar import read_config
+    from dit_dask.run import _list_personal_data, prepare
+
+    few = read_config(str(config_file), [f"output={tmp_path}", "tests=[{sanitizer: raw, records: [7]}]"])
+    assert {"summary.json", "distributions.parquet", "report.html"} <= set(_list_personal_data(prepare(few)))
+    many = read_config(str(config_file), [f"output={tmp_path}", "tests=[{sanitizer: raw}]"])
+    assert "summary.json" not in _list_personal_data(prepare(many))
