@@ -16,7 +16,7 @@ class DitError(Exception):
     """
 
     def __init__(self, text: str = "", *, hidden: Iterable[str] = ()) -> None:
-        super().__init__(text)
+        super().__init__(escape_text(text))  # one line, whatever names and values it holds
         self.hidden = tuple(hidden)
 
     def revealed(self) -> str:
