@@ -272,12 +272,16 @@ def write_distributions(folder: Folder, points: Mapping[str, Mapping[str, Floats
 
 def read_curves(folder: Folder) -> dict[str, Curve]:
     """Read the cumulative distribution over rows of each test: distances and shares."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     content = folder.read("distributions.parquet")
     if content is None:
         return {}
-    frame = pq.read_table(io.BytesIO(content)).to_pandas()
+    try:
+        frame = pq.read_table(io.BytesIO(content)).to_pandas()
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{folder.url}: distributions.parquet cannot be read; run it again to mend it") from error
     return {
         str(test): (group["distance"].to_numpy(), group["cumulative"].to_numpy())
         for test, group in frame.groupby("test", sort=False)

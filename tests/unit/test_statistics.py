@@ -15,6 +15,7 @@ from dit_dask.audit import manifest
 from dit_dask.audit.statistics import MOST_POINTS, Distribution, Statistics, describe, merge, points
 from dit_dask.audit.summary import Outcome, extrapolate, read_complete, read_curves, results_are_complete, write_results
 from dit_dask.audit.summary import TestSummary as Summary
+from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.sanitizers.claims import Recheck
 from dit_dask.storage.folder import Folder
@@ -167,3 +168,10 @@ def test_results_are_complete_only_if_all_can_be_read(tmp_path: Path, name: str,
     else:
         (tmp_path / name).write_bytes(content)
     assert not results_are_complete(folder)
+
+
+def test_damaged_distributions_are_one_clear_line(tmp_path: Path) -> None:
+    folder = Folder(Location(str(tmp_path), {}))
+    folder.write("distributions.parquet", b"junk")
+    with pytest.raises(InputError, match=r"distributions\.parquet cannot be read; run it again"):
+        read_curves(folder)
