@@ -52,7 +52,7 @@ RULES = {"k=5": Mondrian(KAnonymity(5), (5, False, True)), "l=3": Mondrian(LDive
 
 def procedure_of(rule: str) -> ReleaseProcedure:
     """The published adversary against one of the RULES."""
-    return ReleaseProcedure(RULES[rule], TF(), BernoulliNB(), SIMPLE["emd"], 0, "benchmark")
+    return ReleaseProcedure(RULES[rule], TF(), {"bernoulli-nb": BernoulliNB()}, SIMPLE["emd"], 0, "benchmark")
 
 
 def adult_rows(data: Path, rows: int) -> list[dict[str, str]]:

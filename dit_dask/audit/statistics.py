@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from dit_dask.distances import THRESHOLDS
+from dit_dask.engines.gain import CHANGED, GainTally, merge_tallies
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Bools, Floats, Ints
@@ -22,13 +23,18 @@ Output = Literal["terminal", "report", "compare", "history"]
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """How many rows and distinct records have each distance; distances ascend and are unique."""
+    """How many rows and distinct records have each distance; distances ascend and are unique.
+
+    `gains` has the tally of every adversary; of several adversaries, `members` has the distribution of each one's distances.
+    """
 
     distance: Floats
     rows: Ints
     distinct: Ints
     changed: int
     skipped: int = 0
+    gains: Mapping[str, GainTally] = field(default_factory=dict)
+    members: Mapping[str, Distribution] = field(default_factory=dict)
 
     @classmethod
     def of(cls, distance: Floats, first: Bools, changed: int) -> Distribution:
@@ -45,6 +51,11 @@ class Distribution:
         """How many rows were tested."""
         return int(self.rows.sum())
 
+    def of_adversary(self, name: str) -> Distribution:
+        """What one adversary alone gives."""
+        tally = self.gains[name]
+        return replace(self.members.get(name, self), changed=tally.marked(CHANGED), gains={name: tally}, members={})
+
 
 def merge(parts: Sequence[Distribution]) -> Distribution:
     """Add distributions up; counts are integers, so the order of merging cannot show."""
@@ -53,7 +64,9 @@ def merge(parts: Sequence[Distribution]) -> Distribution:
     np.add.at(rows, inverse, np.concatenate([part.rows for part in parts]))
     np.add.at(distinct, inverse, np.concatenate([part.distinct for part in parts]))
     changed, skipped = sum(part.changed for part in parts), sum(part.skipped for part in parts)
-    return Distribution(unique, rows, distinct, changed, skipped)
+    gains = {name: merge_tallies([part.gains[name] for part in parts]) for name in parts[0].gains}
+    members = {name: merge([part.members[name] for part in parts]) for name in parts[0].members}
+    return Distribution(unique, rows, distinct, changed, skipped, gains, members)
 
 
 def mean(distribution: Distribution) -> float:
@@ -88,13 +101,24 @@ def share_over(distribution: Distribution, limit: float) -> float:
     return int(distribution.rows[distribution.distance > limit].sum()) / distribution.total
 
 
+def mean_gain(distribution: Distribution) -> float:
+    """The mean gain over rows, of the adversary that gains most."""
+    return max((tally.mean for tally in distribution.gains.values()), default=math.nan)
+
+
+def largest_gain(distribution: Distribution) -> float:
+    """The largest gain of any row and adversary."""
+    return max((tally.largest for tally in distribution.gains.values() if tally.largest is not None), default=math.nan)
+
+
 @dataclass(frozen=True)
 class Statistic:
     """One row of the table below: everything that gates, terminal, report, compare, history and the API know of a statistic.
 
     `compute` takes the merged distribution and, where there are `keys`, the number of a key; without it the summary has a
     field of this name, which says something of the release or the engine. `grows` tells whether the figure can only grow
-    as the distances of more records become known, so that a gate can fail early. `shown` lists, for each output, the keys
+    as the distances of more records become known, so that a gate can fail early. `of_adversaries`: the summary has it for
+    every adversary alone, too. `shown` lists, for each output, the keys
     that get a column there (None where there are no keys).
     """
 
@@ -104,6 +128,7 @@ class Statistic:
     keys: Mapping[str, float] = field(default_factory=dict)
     grows: bool = False
     format: Literal["number", "share"] = "number"
+    of_adversaries: bool = True
     shown: Mapping[Output, Sequence[str | None]] = field(default_factory=dict)
 
     def figures(self, distribution: Distribution) -> Figure | dict[str, Figure]:
@@ -141,8 +166,8 @@ SHARES_SHOWN: dict[Output, Sequence[str | None]] = {
 
 # In the order of summary.json and of the columns.
 STATISTICS: tuple[Statistic, ...] = (
-    Statistic("records", "rows", lambda d: d.total, shown=_in("report")),
-    Statistic("distinct", "distinct", lambda d: int(d.distinct.sum()), shown=_in("report")),
+    Statistic("records", "rows", lambda d: d.total, of_adversaries=False, shown=_in("report")),
+    Statistic("distinct", "distinct", lambda d: int(d.distinct.sum()), of_adversaries=False, shown=_in("report")),
     Statistic(
         "delta",
         "delta",
@@ -162,7 +187,9 @@ STATISTICS: tuple[Statistic, ...] = (
         format="share",
         shown=_in("terminal", "report", "compare"),
     ),
-    Statistic("skipped", "skipped", lambda d: d.skipped),
+    Statistic("mean_gain", "mean gain", mean_gain, shown=_in("terminal", "report", "compare")),
+    Statistic("largest_gain", "largest gain", largest_gain, shown=_in("report")),
+    Statistic("skipped", "skipped", lambda d: d.skipped, of_adversaries=False),
     Statistic("classes", "classes", shown=_in("terminal", "report")),
     Statistic("smallest_class", "smallest", shown=_in("terminal", "report")),
     Statistic("seconds", "engine s", shown=_in("terminal")),
@@ -208,6 +235,15 @@ def _figures(value: Any) -> Figure | dict[str, Figure]:
 def describe(distribution: Distribution) -> Statistics:
     """Compute all statistics over rows."""
     return Statistics({one.name: one.figures(distribution) for one in STATISTICS if one.compute is not None})
+
+
+def describe_adversaries(distribution: Distribution) -> dict[str, Statistics]:
+    """Compute the statistics of every adversary alone."""
+    chosen = [one for one in STATISTICS if one.compute is not None and one.of_adversaries]
+    return {
+        name: Statistics({one.name: one.figures(distribution.of_adversary(name)) for one in chosen})
+        for name in distribution.gains
+    }
 
 
 def plain(value: Figure) -> float | str | None:

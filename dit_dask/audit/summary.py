@@ -8,9 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from dit_dask.audit.adversary_summary import AdversarySummary, accuracy_of
 from dit_dask.audit.manifest import Manifest, read_finished
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import Figure, Statistics, by_name, number_of, plain
+from dit_dask.audit.test import Test
+from dit_dask.engines import engines_of
+from dit_dask.engines.gain import GainTally
 from dit_dask.engines.influence import EffectiveEpsilon, Exceedance, ExceedanceShares, Simulation
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.errors import InputError
@@ -27,11 +31,20 @@ CONFIDENCE = 0.95
 Curve = tuple["Floats", "Floats"]
 
 
+@dataclass(frozen=True)
+class Description:
+    """The statistics of a test, those of each adversary, and the tallies of their gains."""
+
+    statistics: Statistics
+    adversaries: Mapping[str, Statistics]
+    gains: Mapping[str, GainTally]
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What the workers found for a test: its statistics, its distribution, and what its release publishes."""
 
-    statistics: Statistics
+    description: Description
     points: Mapping[str, Floats]
     release: Recheck
     loss: PrivacyLoss | None
@@ -74,6 +87,7 @@ class TestSummary:
     engine: str
     engine_reason: str | None
     statistics: Statistics
+    adversaries: Mapping[str, AdversarySummary]
     classes: int | None
     smallest_class: int | None
     claim_holds: bool | None
@@ -96,6 +110,12 @@ class TestSummary:
         """The largest distance."""
         return self.statistics.figure("delta")
 
+    @property
+    def worst_adversary(self) -> str | None:
+        """The name of the adversary that found delta, the first of equals."""
+        deltas = {name: one.statistics.figure("delta") for name, one in self.adversaries.items()}
+        return max(deltas, key=lambda name: -1.0 if deltas[name] is None else float(deltas[name] or 0.0), default=None)
+
     def document(self) -> dict[str, Any]:
         """As in summary.json."""
         return {
@@ -108,6 +128,7 @@ class TestSummary:
             "smallest_class": self.smallest_class,
             "claim_holds": self.claim_holds,
             "claim_broken": asdict(self.claim_broken),
+            "adversaries": {name: one.document() for name, one in self.adversaries.items()},
             **self._optional(),
             "seconds": plain(self.seconds),
         }
@@ -138,6 +159,7 @@ class TestSummary:
             document["engine"],
             document["engine_reason"],
             Statistics.read(document),
+            {name: AdversarySummary.read(one) for name, one in document["adversaries"].items()},
             document["classes"],
             document["smallest_class"],
             document["claim_holds"],
@@ -176,7 +198,8 @@ def summarise(state: TestState, outcome: Outcome) -> TestSummary:
         test.shown_parameters,
         test.engine,
         test.engine_reason,
-        outcome.statistics,
+        outcome.description.statistics,
+        _adversaries(test, outcome.description),
         release.classes,
         release.smallest_class,
         release.holds,
@@ -184,9 +207,17 @@ def summarise(state: TestState, outcome: Outcome) -> TestSummary:
         round(state.seconds, 6),
         added.simulation,
         added.repeats,
-        _sampling(state, outcome.statistics),
+        _sampling(state, outcome.description.statistics),
         _external_calls(state),
     )
+
+
+def _adversaries(test: Test, description: Description) -> dict[str, AdversarySummary]:
+    engines = engines_of(test.engine, test.procedure)
+    return {
+        name: AdversarySummary(engines[name], statistics, accuracy_of(description.gains[name]))
+        for name, statistics in description.adversaries.items()
+    }
 
 
 def _sampling(state: TestState, statistics: Statistics) -> Sampling | None:

@@ -123,7 +123,7 @@ class TestConfig:
     engine: str
     records: str | RecordSample | Sequence[int]
     encoder: ComponentConfig | None = None
-    adversary: ComponentConfig | None = None
+    adversary: Sequence[ComponentConfig] | None = None
     repeats: int | None = None
     method: str | None = None
     samples: int | None = None
@@ -140,14 +140,24 @@ class TestConfig:
     def document(self) -> dict[str, Any]:
         """All keys, those that cannot change a result too."""
         values = {key: getattr(self, key) for key in self.keys}
-        components = {key: value.document() for key, value in values.items() if isinstance(value, ComponentConfig)}
+        components = {key: _document(value) for key, value in values.items() if isinstance(value, ComponentConfig | tuple)}
         return self.identity() | components
 
 
 def _identity(value: Any) -> Any:
     if isinstance(value, ComponentConfig):
         return value.identity()
+    if isinstance(value, tuple):  # of components; one alone is written as such
+        several = [component.identity() for component in value]
+        return several[0] if len(several) == 1 else several
     return asdict(value) if isinstance(value, RecordSample) else value
+
+
+def _document(value: ComponentConfig | tuple[ComponentConfig, ...]) -> Any:
+    if isinstance(value, ComponentConfig):
+        return value.document()
+    several = [component.document() for component in value]
+    return several[0] if len(several) == 1 else several
 
 
 @dataclass(frozen=True)

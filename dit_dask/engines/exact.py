@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numba import typeof
 
+from dit_dask.adversaries import Adversary
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.encoders.tf import TF
-from dit_dask.engines.influence import Influence, compare
+from dit_dask.engines.influence import Influence, compare, join
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_coverage import cover, posterior
 from dit_dask.kernels.exact_engine import evaluate, follow
 from dit_dask.kernels.exact_outcomes import decide
+from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.sanitizers.mondrian_tree import Grown, grow
 from dit_dask.values.table import Table
@@ -24,20 +26,23 @@ from dit_dask.values.table import Table
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Floats, Ints
 
-Block: TypeAlias = "tuple[Ints, Floats, Floats]"
-
 COVERAGE_BYTES = 64 * 2**20
+
+
+ADVERSARIES = (BernoulliNB,)
+ExactAdversary: TypeAlias = BernoulliNB
 
 
 def applies(procedure: object) -> str | None:
     """Return why this engine cannot run the procedure, or None if it can."""
     if not isinstance(procedure, ReleaseProcedure):
         return "the exact engine needs Mondrian"
-    wanted = ((procedure.sanitizer, Mondrian), (procedure.encoder, TF), (procedure.adversary, BernoulliNB))
-    for part, kind in wanted:
-        if type(part) is not kind:
-            return f"the exact engine needs {kind.__name__}; got {type(part).__name__}"
-    return None
+    wanted = [(procedure.sanitizer, (Mondrian,)), (procedure.encoder, (TF,))]
+    wanted += [(adversary, ADVERSARIES) for adversary in procedure.adversaries.values()]
+    for part, kinds in wanted:
+        if type(part) not in kinds:
+            return f"the exact engine needs {' or '.join(kind.__name__ for kind in kinds)}; got {type(part).__name__}"
+    return "repeats make it an estimate" if procedure.repeats > 1 else None
 
 
 def prepare(table: Table, procedure: ReleaseProcedure) -> Grown:
@@ -50,31 +55,45 @@ def prepare(table: Table, procedure: ReleaseProcedure) -> Grown:
 _grown = lru_cache(maxsize=1)(grow)
 
 
-def influence(table: Table, records: Ints, procedure: ReleaseProcedure, base: Grown | None = None) -> Influence:
+def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influence:
     """Test the given distinct records; the same meaning as brute force, and no bit depends on which records come together."""
-    distance, predicted = np.empty(len(records)), np.empty((2, len(records)), np.int32)
-    for block, with_record, without in _blocks(table, records, procedure, base):
-        part = compare(with_record, without, procedure.distance)
-        distance[block], predicted[0, block], predicted[1, block] = part.distance, part.predicted, part.predicted_without
-    return Influence(distance, predicted[0], predicted[1])
+    places, parts = [], []
+    for block, sides in _named_blocks(table, records, procedure):
+        places.append(block)
+        parts.append(compare(sides, table.secret[records[block]], procedure.distance))
+    return join(places, parts) if parts else compare(beliefs(table, records, procedure), table.secret[:0], procedure.distance)
 
 
-def beliefs(table: Table, records: Ints, procedure: ReleaseProcedure, base: Grown | None = None) -> tuple[Floats, Floats]:
-    """Return (m, n) beliefs about the given records with and without them."""
-    with_record, without = np.empty((2, len(records), len(table.schema.sensitive.levels)))
-    for block, some, some_without in _blocks(table, records, procedure, base):
-        with_record[block], without[block] = some, some_without
-    return with_record, without
+def beliefs(table: Table, records: Ints, procedure: ReleaseProcedure) -> dict[str, tuple[Floats, Floats]]:
+    """Return (m, n) beliefs of each adversary about the given records with and without them."""
+    shape = len(records), len(table.schema.sensitive.levels)
+    found = {name: (np.empty(shape), np.empty(shape)) for name in procedure.adversaries}
+    for block, sides in _named_blocks(table, records, procedure):
+        for name, (with_record, without) in sides.items():
+            found[name][0][block], found[name][1][block] = with_record, without
+    return found
 
 
-def _blocks(table: Table, records: Ints, procedure: ReleaseProcedure, base: Grown | None) -> Iterator[Block]:
-    """Yield positions in `records` and their beliefs, in the order of the tree and as many as COVERAGE_BYTES allow."""
-    base = prepare(table, procedure) if base is None else base
+def _named_blocks(
+    table: Table, records: Ints, procedure: ReleaseProcedure
+) -> Iterator[tuple[Ints, dict[str, tuple[Floats, Floats]]]]:
+    adversaries = procedure.adversaries
+    for block, sides in blocks(table, records, procedure.sanitizer, list(adversaries.values())):
+        yield block, dict(zip(adversaries, sides, strict=True))
+
+
+def blocks(
+    table: Table, records: Ints, sanitizer: Sanitizer, adversaries: Sequence[Adversary]
+) -> Iterator[tuple[Ints, list[tuple[Floats, Floats]]]]:
+    """Yield positions in `records` and each adversary's beliefs, as many as COVERAGE_BYTES allow."""
+    if not isinstance(sanitizer, Mondrian):
+        raise TypeError("the exact engine needs Mondrian")
+    base = _grown(table, sanitizer.rule)
     along = np.argsort(base.place[records], kind="stable")
     size = max(1, COVERAGE_BYTES // (4 * len(base.domain.spans) * base.secrets))
     for first in range(0, len(records), size):
         block = along[first : first + size]
-        yield block, *_evaluate(base, base.place[records[block]])
+        yield block, [_evaluate(base, base.place[records[block]]) for _ in adversaries]
 
 
 def _evaluate(base: Grown, targets: Codes) -> tuple[Floats, Floats]:
@@ -115,8 +134,8 @@ def compile_ahead() -> None:
     follow.compile(tuple(map(typeof, following)))
 
 
-def chunks(table: Table, records: Ints, procedure: ReleaseProcedure, count: int, base: Grown | None = None) -> list[Ints]:
+def chunks(table: Table, records: Ints, procedure: ReleaseProcedure, count: int) -> list[Ints]:
     """Cut the records into at most `count` lists of about equal length, each from neighbouring branches of the base tree."""
-    base = prepare(table, procedure) if base is None else base
+    base = prepare(table, procedure)
     along = records[np.argsort(base.place[records], kind="stable")]
     return [part for part in np.array_split(along, count) if len(part)]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 import numpy as np
 
-from dit_dask.audit.parts import PartFile, part_name, read_part, write_part
+from dit_dask.audit.parts import Part, PartFile, distance_column, part_name, read_part, write_part
 from dit_dask.audit.state import TestState
-from dit_dask.audit.statistics import Distribution, Statistics, describe, merge, points
-from dit_dask.audit.summary import Outcome
+from dit_dask.audit.statistics import Distribution, describe, describe_adversaries, merge, points
+from dit_dask.audit.summary import Description, Outcome
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence, exact
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
@@ -27,7 +27,7 @@ from dit_dask.storage.folder import Folder
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from dit_dask.values.arrays import Floats, Ints
+    from dit_dask.values.arrays import Bools, Floats, Ints
 
 FAN_IN = 8
 WARM_UP_RECORDS = 32
@@ -218,26 +218,34 @@ def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | N
     return chosen.procedure.recheck(chosen.rows.table)
 
 
-def write_parts(folder: Folder, contents: Sequence[tuple[Any, ...]]) -> list[PartFile]:
+def write_parts(folder: Folder, contents: Sequence[Part]) -> list[PartFile]:
     """On a worker: write a few parts."""
-    return [write_part(folder, *content) for content in contents]
+    return [write_part(folder, content) for content in contents]
 
 
 def distribution_of(folder: Folder, names: Sequence[str], records: Sequence[tuple[Ints, Any]]) -> Distribution:
     """On a worker: read a few parts back, so that the summary is of what is stored; records are pairs (record, first)."""
     distributions = []
     for name, (record, first) in zip(names, records, strict=True):
-        part = read_part(folder, name, record)
-        if part is None:
+        found = read_part(folder, name, record)
+        if found is None:
             raise RunError(
                 f"{folder.url}/{name} cannot be read back; the output must be one place for all workers and the client"
             )
-        influence = part[1]
-        changed = int((influence.predicted != influence.predicted_without).sum())
-        distributions.append(Distribution.of(influence.distance, first, changed))
+        distributions.append(part_distribution(found[1], first))
     return merge(distributions) if len(distributions) > 1 else distributions[0]
 
 
-def describe_distribution(distribution: Distribution) -> tuple[Statistics, Mapping[str, Floats]]:
+def part_distribution(part: Part, first: Bools) -> Distribution:
+    """The distribution of a part's distances, and of each adversary's if there are several."""
+    influence = part.influence
+    columns = {name: influence.estimates.get(distance_column(name)) for name in part.gains}
+    members = {name: Distribution.of(column, first, 0) for name, column in columns.items() if column is not None}
+    changed = int((influence.predicted != influence.predicted_without).sum())
+    return replace(Distribution.of(influence.distance, first, changed), gains=part.gains, members=members)
+
+
+def describe_distribution(distribution: Distribution) -> tuple[Description, Mapping[str, Floats]]:
     """On a worker: the statistics and the points of a whole distribution."""
-    return describe(distribution), points(distribution)
+    description = Description(describe(distribution), describe_adversaries(distribution), distribution.gains)
+    return description, points(distribution)

@@ -70,7 +70,7 @@ def table_of(source: tuple, rows: list[dict[str, str]]) -> tuple[Table, np.ndarr
 
 
 def procedure_of(rule: str) -> ReleaseProcedure:
-    return ReleaseProcedure(RULES[rule], TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
+    return ReleaseProcedure(RULES[rule], TF(), {"bernoulli-nb": BernoulliNB()}, SIMPLE["emd"], 0, "test")
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -107,4 +107,4 @@ def procedures(draw: st.DrawFn) -> ReleaseProcedure:
     else:
         need, strict = draw(st.integers(2, 8), label="k"), draw(st.booleans(), label="strict")
         sanitizer = Mondrian(KAnonymity(need), (need, False, strict))
-    return ReleaseProcedure(sanitizer, TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
+    return ReleaseProcedure(sanitizer, TF(), {"bernoulli-nb": BernoulliNB()}, SIMPLE["emd"], 0, "test")

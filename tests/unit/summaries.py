@@ -7,6 +7,7 @@ from typing import Any
 from dit_dask.audit.summary import TestSummary
 
 DOCUMENT: dict[str, Any] = {
+    "adversaries": {},
     "test": "mondrian-k5",
     "parameters": {"sanitizer": {"name": "mondrian", "k": 5}, "records": "all"},
     "engine": "exact",

@@ -20,7 +20,8 @@ from dit_dask.values.hierarchy import parse
 from dit_dask.values.schema import Attribute, Schema, Secret
 from dit_dask.values.table import Table, collapse
 
-PROCEDURE = ReleaseProcedure(Mondrian(KAnonymity(2), (2, False, True)), TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
+ADVERSARIES = {"bernoulli-nb": BernoulliNB()}
+PROCEDURE = ReleaseProcedure(Mondrian(KAnonymity(2), (2, False, True)), TF(), ADVERSARIES, SIMPLE["emd"], 0, "test")
 
 
 def small_table() -> Table:
@@ -32,7 +33,7 @@ def small_table() -> Table:
 def test_it_says_what_it_cannot_run() -> None:
     assert exact.applies(PROCEDURE) is None
     assert exact.applies(replace(PROCEDURE, sanitizer=Raw())) == "the exact engine needs Mondrian; got Raw"
-    assert exact.applies(replace(PROCEDURE, adversary=ConditionalFrequency())) == (
+    assert exact.applies(replace(PROCEDURE, adversaries={"conditional-frequency": ConditionalFrequency()})) == (
         "the exact engine needs BernoulliNB; got ConditionalFrequency"
     )
 
