@@ -174,7 +174,7 @@ def adversaries(data: Path) -> None:
     print("\n10,000 Adult rows, k=5: a record, from 60 records\n")
     print("| adversary | sanitised again | base release plus difference |\n|---|---|---|")
     for name, model in models.items():
-        procedure = replace(procedure_of("k=5"), adversary=model)
+        procedure = replace(procedure_of("k=5"), adversaries={"only": model})
         again = replace(procedure, sanitizer=SimpleNamespace(release=procedure.sanitizer.release))
         brute_force.influence(table, some[:2], procedure)
         before, after = (seconds(lambda p=p: brute_force.influence(table, some, p)) / len(some) for p in (again, procedure))

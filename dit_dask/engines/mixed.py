@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dit_dask.adversaries import Adversary
 from dit_dask.engines import brute_force, exact
 from dit_dask.engines.influence import Influence, compare
 from dit_dask.engines.release_procedure import ReleaseProcedure
@@ -19,15 +20,15 @@ def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influ
     fast = exact_adversaries(procedure)
     slow = {name: adversary for name, adversary in procedure.adversaries.items() if name not in fast}
     learned, _, notes = brute_force.compute_beliefs(table, records, [replace(procedure, adversaries=slow)])
-    sides = exact.beliefs(table, records, replace(procedure, adversaries=fast))
+    sides = dict(zip(fast, exact.beliefs(table, records, procedure.sanitizer, list(fast.values())), strict=True))
     sides |= {name: (beliefs.full[:, 0], beliefs.without[:, 0]) for name, beliefs in learned[0].items()}
     ordered = {name: sides[name] for name in procedure.adversaries}  # of equal distances the first counts
     return compare(ordered, table.secret[records], procedure.distance, notes)
 
 
-def exact_adversaries(procedure: ReleaseProcedure) -> dict[str, exact.ExactAdversary]:
+def exact_adversaries(procedure: ReleaseProcedure) -> dict[str, Adversary]:
     """The adversaries of a procedure that the exact engine can run."""
-    return {name: adversary for name, adversary in procedure.adversaries.items() if isinstance(adversary, exact.ADVERSARIES)}
+    return {name: adversary for name, adversary in procedure.adversaries.items() if type(adversary) in exact.BELIEFS}
 
 
 def applies(procedure: object) -> str | None:
