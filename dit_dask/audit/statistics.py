@@ -19,6 +19,7 @@ MOST_POINTS = 10_000
 
 Figure = float | None  # None: it does not apply
 Output = Literal["terminal", "report", "compare", "history"]
+Power = Literal["limit", "key", "gain", "prediction"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,9 @@ class Statistic:
     `compute` takes the merged distribution and, where there are `keys`, the number of a key; without it the summary has a
     field of this name, which says something of the release or the engine. `grows` tells whether the figure can only grow
     as the distances of more records become known, so that a gate can fail early. `of_adversaries`: the summary has it for
-    every adversary alone, too. `shown` lists, for each output, the keys
+    every adversary alone, too. `power` tells what of a gate is compared with what the planted person reaches: its limit or
+    its key with the distance, its limit with the gain, or whether any prediction changes; None where the figure is not one
+    of inference. `range` limits the numbers that may stand in place of a key. `shown` lists, for each output, the keys
     that get a column there (None where there are no keys).
     """
 
@@ -129,6 +132,8 @@ class Statistic:
     grows: bool = False
     format: Literal["number", "share"] = "number"
     of_adversaries: bool = True
+    power: Power | None = None
+    range: tuple[float, float] = (0.0, 1.0)
     shown: Mapping[Output, Sequence[str | None]] = field(default_factory=dict)
 
     def figures(self, distribution: Distribution) -> Figure | dict[str, Figure]:
@@ -173,22 +178,34 @@ STATISTICS: tuple[Statistic, ...] = (
         "delta",
         lambda d: float(d.distance[-1]),
         grows=True,
+        power="limit",
         shown=_in("terminal", "report", "compare", "history"),
     ),
-    Statistic("mean", "mean", mean, grows=True, shown=_in("terminal", "report", "compare", "history")),
-    Statistic("std", "std", standard_deviation),
-    Statistic("quantiles", "q{key}", quantile, LEVELS, grows=True, shown=QUANTILES_SHOWN),
-    Statistic("share_over", "d>{key}", share_over, THRESHOLDS, grows=True, format="share", shown=SHARES_SHOWN),
+    Statistic("mean", "mean", mean, grows=True, power="limit", shown=_in("terminal", "report", "compare", "history")),
+    Statistic("std", "std", standard_deviation, power="limit"),
+    Statistic("quantiles", "q{key}", quantile, LEVELS, grows=True, power="limit", shown=QUANTILES_SHOWN),
+    Statistic(
+        "share_over",
+        "d>{key}",
+        share_over,
+        THRESHOLDS,
+        grows=True,
+        format="share",
+        power="key",
+        range=(0.0, math.inf),
+        shown=SHARES_SHOWN,
+    ),
     Statistic(
         "argmax_changed",
         "prediction changed",
         lambda d: d.changed / d.total,
         grows=True,
         format="share",
+        power="prediction",
         shown=_in("terminal", "report", "compare"),
     ),
-    Statistic("mean_gain", "mean gain", mean_gain, shown=_in("terminal", "report", "compare")),
-    Statistic("largest_gain", "largest gain", largest_gain, shown=_in("report")),
+    Statistic("mean_gain", "mean gain", mean_gain, power="gain", shown=_in("terminal", "report", "compare")),
+    Statistic("largest_gain", "largest gain", largest_gain, power="gain", shown=_in("report")),
     Statistic("skipped", "skipped", lambda d: d.skipped, of_adversaries=False),
     Statistic("classes", "classes", shown=_in("terminal", "report")),
     Statistic("smallest_class", "smallest", shown=_in("terminal", "report")),
@@ -256,6 +273,13 @@ def plain(value: Figure) -> float | str | None:
 def number_of(value: float | str | None) -> Figure:
     """Read a number back from JSON, where an infinite one is a word."""
     return float(value) if isinstance(value, str) else value
+
+
+def from_points(distance: Floats, cumulative: Floats, rows: int) -> Distribution:
+    """Rebuild a distribution from stored points; rows between two points are taken for the upper one, never the lower."""
+    reach = np.rint(cumulative * rows).astype(np.int64)
+    counted = np.diff(reach, prepend=0)
+    return Distribution(distance, counted, counted, 0)
 
 
 def points(distribution: Distribution) -> dict[str, Floats]:

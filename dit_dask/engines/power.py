@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Floats, Ints
 
 BLOCK_CELLS = 2**21  # beliefs that are held at a time
+MOST_CELLS = 2**25  # counts of secrets by tuple
 SAMPLED, WORST = 2_000, 200  # candidates of a distance that has no closed form
 TRAINED, TRAINED_WORST = 12, 12  # candidates of an adversary that must be trained for each
 
@@ -76,10 +77,10 @@ class RawCounts:
         """Return (m, n) each: the logarithm of a secret's score, and of its score after a person (q, secret) was added."""
         with np.errstate(divide="ignore"):
             before, after = (np.tile(np.log(sizes), (len(tuples), 1)) for sizes in (self.sizes, self.sizes + 1))
-        for attribute, held in enumerate(self.coverage):
-            covered = held[tuples[:, attribute]]
-            before += np.log(covered + 1.0) - np.log(self.sizes + 2.0)
-            after += np.log(covered + 2.0) - np.log(self.sizes + 3.0)
+        for attribute, held in enumerate(self.coverage):  # logarithms are taken once for each value, not for each tuple
+            code = tuples[:, attribute]
+            before += (np.log(held + 1.0) - np.log(self.sizes + 2.0))[code]
+            after += (np.log(held + 2.0) - np.log(self.sizes + 3.0))[code]
         return before, after
 
     def blocks(self) -> Iterator[slice]:
@@ -122,7 +123,7 @@ def attainable(
     counts = RawCounts.of(table)
     closed = {name: CLOSED_FORMS[type(one)] for name, one in adversaries.items() if type(one) in CLOSED_FORMS}
     if closed:
-        reached = [_reach_closed(name, form(table, counts), distance, counts, seed) for name, form in closed.items()]
+        reached = [_reach_closed(name, form(table, counts), distance, seed) for name, form in closed.items()]
     else:
         reached = [_reach_trained(name, one, encoder, distance, table, counts, seed) for name, one in adversaries.items()]
     return max(reached, key=lambda one: one.distance)
@@ -159,11 +160,15 @@ class ClassShares:
 
     @classmethod
     def of(cls, table: Table, counts: RawCounts) -> ClassShares:
-        """Count the secrets of every tuple."""
-        held = np.zeros((len(counts.tuples), len(counts.sizes)), np.int64)
+        """Count the secrets of every tuple; of very many tuples only the rarest, where one more person counts most."""
         tuple_of = np.unique(table.codes, axis=0, return_inverse=True)[1].ravel()
-        np.add.at(held, (tuple_of, table.secret), table.weights)
-        return cls(counts, held)
+        rows = np.bincount(tuple_of, table.weights, len(counts.tuples))
+        kept = np.sort(np.argsort(rows, kind="stable")[: max(1, MOST_CELLS // len(counts.sizes))])
+        place = np.full(len(rows), -1)
+        place[kept] = np.arange(len(kept))
+        held, chosen = np.zeros((len(kept), len(counts.sizes)), np.int64), place[tuple_of] >= 0
+        np.add.at(held, (place[tuple_of[chosen]], table.secret[chosen]), table.weights[chosen])
+        return cls(replace(counts, tuples=counts.tuples[kept]), held)
 
     def beliefs(self, candidates: Candidates) -> tuple[Floats, Floats]:
         """Return (m, n) beliefs with and without each person."""
@@ -194,8 +199,9 @@ def _normalise(log_scores: Floats) -> Floats:
     return beliefs
 
 
-def _reach_closed(name: str, form: ClosedForm, distance: Distance, counts: RawCounts, seed: int) -> Attainable:
+def _reach_closed(name: str, form: ClosedForm, distance: Distance, seed: int) -> Attainable:
     """Search all candidates where the distance is a sum of differences, else a sample and the worst by that sum."""
+    counts = form.counts
     candidates = len(counts.tuples) * len(counts.sizes)
     scale = distance.keywords["scale"] if isinstance(distance, partial) and distance.func is scaled_sum else None
     tried = worst_candidates(form, counts, WORST)  # their own belief rises, all others fall alike: a sum is twice the rise
@@ -264,3 +270,15 @@ def _reach_trained(
             sides[side, place] = adversary.beliefs(Raw().release(one, rng), encoder, target)
     found = shift(sides[0], sides[1], tried.secret.astype(np.int32), distance)
     return _best(name, found, len(tried), is_sampled=len(tried) < everyone)
+
+
+def attainable_counts(table: Table, scale: float, name: str) -> Attainable:
+    """Plant persons into published counts without noise: p = (1 + c) / (n + S) of the person's tuple of S rows."""
+    held = ClassShares.of(table, RawCounts.of(table)).held
+    secrets = held.shape[1]
+    size = held.sum(axis=1, keepdims=True)
+    before = (held + 1.0) / (secrets + size)
+    rise = (held + 2.0) / (secrets + size + 1.0) - before
+    changes = bool((held + 1 > held.max(axis=1, keepdims=True)).any()) and secrets > 1
+    gain = float(rise.max())
+    return Attainable(2 * scale * gain, gain, changes, name, held.size, is_sampled=False)

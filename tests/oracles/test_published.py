@@ -52,8 +52,8 @@ def test_internet_usage_has_the_papers_rows_and_distinct_records(data_folder: Pa
 
 def test_a_third_of_internet_users_stand_out_under_5_anonymity_and_none_under_5_diversity(data_folder: Path) -> None:
     tests = [
-        {"sanitizer": {"name": "mondrian", "k": 5, "variant": "basic"}, "distance": "tv"},
-        {"sanitizer": {"name": "mondrian", "l": 5}, "distance": "tv"},
+        {"sanitizer": {"name": "mondrian", "k": 5, "variant": "basic"}, "adversary": "bernoulli-nb", "distance": "tv"},
+        {"sanitizer": {"name": "mondrian", "l": 5}, "adversary": "bernoulli-nb", "distance": "tv"},
     ]
     settings = internet(data_folder, ["country", *FIVE], tests)
     rows = load(settings)
