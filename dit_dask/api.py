@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import cluster, run
+from dit_dask import run
 from dit_dask.audit.gates import Verdict
 from dit_dask.audit.grammar import check_config
 from dit_dask.audit.statistics import by_name
@@ -151,7 +151,7 @@ def audit(
     }
     checked = check_config(document, folder=str(Path.cwd()))
     workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    connect = cluster.in_process if client is None else lambda: nullcontext(client)
+    connect = None if client is None else lambda: nullcontext(client)
     try:
         prepared = run.prepare(checked, None if isinstance(data, str) else data)
         finished = run.run(prepared, run.Workers(connect, workers), progress.choose_progress(quiet=quiet))

@@ -21,6 +21,7 @@ from dit_dask.audit.journal import Journal, Opened, open_journal
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
 from dit_dask.audit.parts import part_name
+from dit_dask.audit.plan import TestPlan
 from dit_dask.audit.state import TestState
 from dit_dask.audit.summary import (
     Outcome,
@@ -52,15 +53,22 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
+SHORT_SECONDS = 5.0  # of engine time on one core: two workers need about as long to start
+SHORT_CELLS = 2_000_000  # of tables under measures: seconds, too
+
 
 @dataclass(frozen=True)
 class Workers:
-    """How to connect to the workers, how many there are, the bytes that each may use, and how long they may finish nothing."""
+    """How to connect to the workers, how many there are, the bytes that each may use, and how long they may finish nothing.
 
-    connect: Callable[[], AbstractContextManager[Client]]
+    Without `connect` the work is done in this process; so it is if `only_if_long` and the work is short.
+    """
+
+    connect: Callable[[], AbstractContextManager[Client]] | None
     count: int
-    memory: int | None = None
+    memory: Callable[[], int | None] = lambda: None
     stall_seconds: float | None = None
+    only_if_long: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +158,26 @@ def _absolute(location: Location) -> Location:
 
 
 @dataclass(frozen=True, eq=False)
+class Draft:
+    """The plans before they are fixed, the cells that measures look at, and whether the tests were timed in this process."""
+
+    plans: Mapping[str, TestPlan]
+    measured_cells: int
+    is_timed: bool
+
+    @property
+    def is_short(self) -> bool:
+        """Whether worker processes would take longer to start than they could save."""
+        return sum(one.seconds for one in self.plans.values()) < SHORT_SECONDS and self.measured_cells < SHORT_CELLS
+
+
+@dataclass(frozen=True, eq=False)
 class Session:
     """The workers of a run while it is under way; `connection` closes them before the results are published."""
 
-    client: Client
+    client: Client | None
     workers: Workers
+    draft: Draft | None
     progress: Progress
     connection: ExitStack
     clock: Clock
@@ -167,8 +190,11 @@ def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: b
         progress.note(f"nothing new: this data was audited at {stored.timings.finished}")
         return _publish_stored(prepared, stored)
     clock = Clock()
+    draft = _draft_plans(prepared, workers, fresh=fresh)
+    clock.lap("plan")
+    connect = None if workers.only_if_long and draft is not None and draft.is_short else workers.connect
     with ExitStack() as connection:
-        client = connection.enter_context(workers.connect())
+        client = None if connect is None else connection.enter_context(connect())
         clock.lap("cluster")
         if fresh:
             manifest.discard(prepared.folder)
@@ -176,7 +202,7 @@ def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: b
         is_new = not prepared.folder.names("")
         journal = _open(prepared, progress)
         try:
-            return _complete(prepared, journal, Session(client, workers, progress, connection, clock))
+            return _complete(prepared, journal, Session(client, workers, draft, progress, connection, clock))
         except GateFailedError as error:
             journal.fail(f"stopped early: {error}")
             return RunResult(prepared.folder, [], [], error.verdicts, journal.manifest.personal_data, stopped=True)
@@ -186,6 +212,22 @@ def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: b
             else:
                 journal.fail(str(error) if isinstance(error, DitError) else type(error).__name__)
             raise
+
+
+def _draft_plans(prepared: PreparedRun, workers: Workers, *, fresh: bool) -> Draft | None:
+    """Plan before anything is started or written, where that decides whether workers are needed.
+
+    Only its first calls, which workers make, tell how long an external sanitizer takes.
+    """
+    if workers.connect is not None and not workers.only_if_long:
+        return None
+    if any(test.external is not None for test in prepared.tests):
+        return None
+    stored = None if fresh else manifest.read(prepared.folder)
+    cells = 0 if prepared.measure_plan is None else prepared.measure_plan.cells
+    if stored is not None and stored.versions == manifest.versions() and plan.are_usable(stored.plan, prepared.tests):
+        return Draft(stored.plan, cells, is_timed=False)
+    return Draft(plan.make(prepared.tests, workers.count), cells, is_timed=True)
 
 
 def _finished_manifest(prepared: PreparedRun) -> Manifest | None:
@@ -206,15 +248,16 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     """Plan and execute what is missing on the workers, then publish."""
     progress, clock = session.progress, session.clock
     journal.reopen()
-    if session.client.dashboard_link:
+    if session.client is not None and session.client.dashboard_link:
         progress.note(f"{session.client.dashboard_link} shows the cluster at work")
     runner = TaskRunner(session.client, Watchdog(session.workers.stall_seconds), progress)
-    _compiling = tests.start_compiling(session.client)  # a future that nobody waits for must still be held
-    prepared = _plan(prepared, journal, runner, session.workers)
+    _compiling = None if session.client is None else tests.start_compiling(session.client)  # held, or it would be cancelled
+    prepared = _plan(prepared, journal, runner, session)
     _remove_unplanned(prepared, journal.manifest)
     states = _restore(prepared, journal.manifest, progress)
     clock.lap("plan")
-    outcomes, entries = _execute(prepared, journal, states, runner)
+    is_warm = session.client is None and session.draft is not None and session.draft.is_timed
+    outcomes, entries = _execute(prepared, journal, states, runner, is_warm=is_warm)
     session.connection.close()
     clock.lap("work")
     stored = manifest.read(prepared.folder)
@@ -306,16 +349,21 @@ def _count_work(prepared: PreparedRun) -> str:
     return " and ".join(f"{count} {noun}{'s' if count > 1 else ''}" for noun, count in counts.items() if count)
 
 
-def _plan(prepared: PreparedRun, journal: Journal, runner: TaskRunner, workers: Workers) -> PreparedRun:
+def _plan(prepared: PreparedRun, journal: Journal, runner: TaskRunner, session: Session) -> PreparedRun:
     """Probe external sanitizers, unless an earlier session did, and fix the plan; return the run with the rows to test."""
     plans = journal.manifest.plan if plan.are_usable(journal.manifest.plan, prepared.tests) else {}
     known = {test: kept.probe for test, kept in plans.items() if kept.probe is not None}
     probe_test, by_risk = partial(external.probe_on_cluster, runner), prepared.config.stop_on_breach
     probed, results = external.probe_sanitizers(prepared.tests, known, probe_test, runner.progress, by_risk=by_risk)
     if not plans:
-        usable = partial(plan.are_usable, tests=probed)
-        plans = manifest.agreed_plan(prepared.folder, lambda: plan.make(probed, workers.count, results), usable)
-        plan.memory_needed(workers.memory)
+        draft, usable = session.draft, partial(plan.are_usable, tests=probed)
+
+        def make() -> Mapping[str, TestPlan]:
+            return plan.make(probed, session.workers.count, results) if draft is None else draft.plans
+
+        plans = manifest.agreed_plan(prepared.folder, make, usable)
+        if session.client is not None:
+            plan.memory_needed(session.workers.memory())
     journal.plan(plans)
     return replace(prepared, tests=probed)
 
@@ -333,12 +381,14 @@ def _restore(prepared: PreparedRun, current: Manifest, progress: Progress) -> li
 
 
 def _execute(
-    prepared: PreparedRun, journal: Journal, states: Sequence[TestState], runner: TaskRunner
+    prepared: PreparedRun, journal: Journal, states: Sequence[TestState], runner: TaskRunner, *, is_warm: bool
 ) -> tuple[Sequence[Outcome], Sequence[MeasureEntry]]:
     """Run the tests, then the measures."""
     early = prepared.gates if prepared.config.stop_on_breach else ()
     checkpoint = Checkpoint(journal, states, early, runner.progress)
-    outcomes = tests.execute_tests(runner, prepared.tests, prepared.folder, states, checkpoint) if states else []
+    outcomes = []
+    if states:
+        outcomes = tests.execute_tests(runner, prepared.tests, prepared.folder, states, checkpoint, warmed_up=is_warm)
     for note in sorted(set().union(*(state.notes for state in states))):
         runner.progress.note(f"an adversary raised {note} while training")
     measure_plan = prepared.measure_plan

@@ -99,7 +99,8 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
         progress.note(caution)
     chosen = checked.cluster
     connect = partial(cluster.connect, chosen, debug=options.debug, variables=variables)
-    workers = runner.Workers(connect, cluster.workers(chosen), cluster.memory(chosen), chosen.stall_seconds)
+    memory = partial(cluster.memory, chosen)
+    workers = runner.Workers(connect, cluster.workers(chosen), memory, chosen.stall_seconds, chosen.only_if_long)
     finished = runner.run(prepared, workers, progress, fresh=getattr(options, "fresh", False))
     if options.json:
         write_lines(dump_json([summary.document() for summary in finished.summaries]))

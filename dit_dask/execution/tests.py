@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +20,8 @@ from dit_dask.engines import ENGINES, Influence, exact
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.errors import RunError
 from dit_dask.execution.progress import Counting, Progress
-from dit_dask.execution.runner import TaskRunner, TaskSession
+from dit_dask.execution.runner import TaskRunner
+from dit_dask.execution.session import Task, TaskSession
 from dit_dask.sanitizers.claims import Recheck
 from dit_dask.storage.folder import Folder
 
@@ -34,14 +35,14 @@ WARM_UP_RECORDS = 32
 
 
 class SharedTests:
-    """What every worker needs, scattered once: the tests with their rows.
+    """What every task needs, scattered once: the tests with their rows.
 
     Each process adds to `warmed_up` the tests whose code it has compiled or loaded; that must not count as engine time.
     """
 
-    def __init__(self, tests: Sequence[Test]) -> None:
+    def __init__(self, tests: Sequence[Test], warmed_up: Iterable[int] = ()) -> None:
         self.tests = tests
-        self.warmed_up: set[int] = set()
+        self.warmed_up = set(warmed_up)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +79,16 @@ def start_compiling(client: Client) -> Future:
 
 
 def execute_tests(
-    runner: TaskRunner, tests: Sequence[Test], folder: Folder, states: Sequence[TestState], checkpoint: Observer
+    runner: TaskRunner,
+    tests: Sequence[Test],
+    folder: Folder,
+    states: Sequence[TestState],
+    checkpoint: Observer,
+    *,
+    warmed_up: bool = False,
 ) -> list[Outcome]:
-    """Compute what is unknown, write what is unwritten, reduce every test."""
-    shared = SharedTests(tests)
+    """Compute what is unknown, write what is unwritten, reduce every test; `warmed_up`: tasks run where all code is loaded."""
+    shared = SharedTests(tests, range(len(tests)) if warmed_up else ())
     task_seconds = max(state.plan.seconds / max(1, state.plan.tasks) for state in states)
 
     def count_done() -> int:
@@ -100,9 +107,9 @@ def execute_tests(
 class TestTasks:
     """The tasks of one session; their results go into the states, which outlive it."""
 
-    def __init__(self, session: TaskSession, shared: Future, folder: Folder, states: Sequence[TestState]) -> None:
+    def __init__(self, session: TaskSession, shared: Any, folder: Folder, states: Sequence[TestState]) -> None:
         self._session, self._shared, self._folder, self._states = session, shared, folder, states
-        self._tasks: dict[Future, InfluenceTask | WriteTask] = {}
+        self._tasks: dict[Task, InfluenceTask | WriteTask] = {}
 
     def compute(self, progress: Progress, checkpoint: Observer) -> None:
         """Compute and write until nothing is missing."""
@@ -157,12 +164,12 @@ class TestTasks:
         results = {future: self._session.result(future) for future in self._session.completed()}
         return [Outcome(*results[summary], *results[recheck]) for summary, recheck in pairs]
 
-    def _submit_recheck(self, test: int) -> Future:
+    def _submit_recheck(self, test: int) -> Task:
         identity = self._states[test].test.id
         key, description = f"recheck-{identity}", f"{identity}: release"
         return self._session.submit(recheck_of, self._shared, test, key=key, description=description)
 
-    def _submit_summary(self, state: TestState) -> Future:
+    def _submit_summary(self, state: TestState) -> Task:
         identity, description = state.test.id, f"{state.test.id}: summary"
         level = []
         for batch in state.batches(range(state.plan.parts)):
