@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.audit import gates, index, manifest, plan
+from dit_dask.audit import index, manifest, plan
 from dit_dask.audit.build import build_tests, external_columns
-from dit_dask.audit.gates import Gate, Verdict
-from dit_dask.audit.grammar import config_record, redact
+from dit_dask.audit.controls import ControlSummary
+from dit_dask.audit.gates import CLAIMS, Gate
+from dit_dask.audit.grammar import config_record, own_gates, read_gates, redact
 from dit_dask.audit.identity import run_digest, secret_key, test_id
 from dit_dask.audit.journal import Journal, Opened, open_journal
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
@@ -27,15 +28,19 @@ from dit_dask.audit.summary import (
     Outcome,
     TestSummary,
     read_complete,
+    read_distributions,
     read_measures,
     results_are_complete,
     summarise,
     write_results,
 )
 from dit_dask.audit.test import Test
+from dit_dask.audit.verdict import Evidence, RunVerdict, claim_verdict, judge, read_verdict, write_verdict
+from dit_dask.audit.warnings import data_warnings, gate_warnings
 from dit_dask.config.document import Config
 from dit_dask.errors import DitError, InputError
 from dit_dask.execution import external, measures, tests
+from dit_dask.execution.baselines import Baseline, execute_baselines, plan_baselines
 from dit_dask.execution.checkpoint import Checkpoint, GateFailedError
 from dit_dask.execution.progress import Progress, Silent
 from dit_dask.execution.runner import TaskRunner
@@ -91,14 +96,9 @@ class RunResult:
     folder: Folder
     summaries: Sequence[TestSummary]
     measures: Sequence[MeasureEntry]
-    verdicts: Sequence[Verdict]
+    verdict: RunVerdict
     personal_data: Sequence[str] = ()  # files of the folder that must not be shared
     stopped: bool = False  # before its end, because a gate has failed already
-
-    @property
-    def passed(self) -> bool:
-        """Whether every gate passed."""
-        return all(verdict.passed for verdict in self.verdicts)
 
 
 def probe(config: Config) -> None:
@@ -114,7 +114,7 @@ def test_names(config: Config) -> list[str]:
 
 def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
     """Check everything that needs no cluster: gates, parameters, table, files."""
-    parsed = [gates.parse(text, f"gates[{position}]") for position, text in enumerate(config.gates)]
+    parsed = read_gates(config)
     seen = external_columns(config)
     if config.measures:
         rows, cells = load_with(config, columns_of(config.measures), frame, seen)
@@ -205,7 +205,8 @@ def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: b
             return _complete(prepared, journal, Session(client, workers, draft, progress, connection, clock))
         except GateFailedError as error:
             journal.fail(f"stopped early: {error}")
-            return RunResult(prepared.folder, [], [], error.verdicts, journal.manifest.personal_data, stopped=True)
+            verdict = RunVerdict(error.verdicts, has_controls=False)
+            return RunResult(prepared.folder, [], [], verdict, journal.manifest.personal_data, stopped=True)
         except BaseException as error:
             if is_new and isinstance(error, InputError) and prepared.folder.names("") <= {manifest.NAME}:
                 manifest.discard(prepared.folder)  # refused before any work: there is nothing to resume
@@ -258,15 +259,19 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     clock.lap("plan")
     is_warm = session.client is None and session.draft is not None and session.draft.is_timed
     outcomes, entries = _execute(prepared, journal, states, runner, is_warm=is_warm)
+    baselines = _execute_baselines(prepared, runner)
     session.connection.close()
     clock.lap("work")
     stored = manifest.read(prepared.folder)
     if stored and _is_finished(prepared, stored, states):  # the same audit ran elsewhere at the same time and was first
         return _publish_stored(prepared, stored)
-    summaries = [summarise(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
+    attainable = {test: baseline.attainable for baseline in baselines for test in baseline.tests}
+    pairs = zip(states, outcomes, strict=True)
+    summaries = [summarise(state, outcome, attainable[state.test.id]) for state, outcome in pairs]
     write_results(prepared.folder, summaries, outcomes, entries)
     journal.finish({state.test.id: state.parts() for state in states}, clock.laps)
-    return _publish(prepared, journal.completed(), summaries, entries)
+    controls = [control for baseline in baselines for control in baseline.controls]
+    return _publish(prepared, journal.completed(), summaries, entries, controls)
 
 
 def _remove_unplanned(prepared: PreparedRun, current: Manifest) -> None:
@@ -334,6 +339,8 @@ def _resolve_config(config: Config, key: bytes) -> dict[str, Any]:
         "tests": [point.document() for point in config.tests],
         "measures": [point.measure.document() for point in config.measures],
         "gates": config.gates,
+        "claims": config.claims,
+        "controls": config.controls,
         "stop_on_breach": config.stop_on_breach,
         "output": {key: value for key, value in asdict(config.output).items() if value is not None},
         "cluster": asdict(config.cluster),
@@ -395,27 +402,70 @@ def _execute(
     return outcomes, [] if measure_plan is None else measures.execute_measures(runner, measure_plan, prepared.folder)
 
 
+def _execute_baselines(prepared: PreparedRun, runner: TaskRunner) -> list[Baseline]:
+    """Find out what the tests could have shown at most, and test the controls."""
+    plans = plan_baselines(prepared.tests, prepared.rows, prepared.config.seed)
+    return execute_baselines(runner, plans, controls=prepared.config.controls)
+
+
 def _is_finished(prepared: PreparedRun, stored: Manifest, states: Sequence[TestState]) -> bool:
     """Tell whether a run is complete and nothing of it was lost or altered since."""
     unchanged = all(list(stored.parts.get(state.test.id, ())) == state.parts() for state in states)
     is_there = stored.is_complete and unchanged and results_are_complete(prepared.folder)
-    return is_there and measures.is_complete(prepared.measure_plan, prepared.folder)
+    return is_there and measures.is_complete(prepared.measure_plan, prepared.folder) and _has_controls(prepared)
+
+
+def _has_controls(prepared: PreparedRun) -> bool:
+    """Whether the stored verdict has the controls, where they are asked for."""
+    try:
+        return read_verdict(prepared.folder).has_controls or not prepared.config.controls
+    except InputError:
+        return False
 
 
 def _publish_stored(prepared: PreparedRun, stored: Manifest) -> RunResult:
     """Publish the results that the folder holds."""
-    return _publish(prepared, stored, read_complete(prepared.folder)[1], read_measures(prepared.folder))
+    folder = prepared.folder
+    return _publish(prepared, stored, read_complete(folder)[1], read_measures(folder), read_verdict(folder).controls)
 
 
 def _publish(
-    prepared: PreparedRun, completed: Manifest, summaries: Sequence[TestSummary], entries: Sequence[MeasureEntry]
+    prepared: PreparedRun,
+    completed: Manifest,
+    summaries: Sequence[TestSummary],
+    entries: Sequence[MeasureEntry],
+    controls: Sequence[ControlSummary],
 ) -> RunResult:
-    """Judge, write the report, and only then call the run complete."""
-    folder, verdicts = prepared.folder, gates.judge(prepared.gates, summaries)
-    html.write(folder, completed, summaries, entries, verdicts)
+    """Judge, write the verdict and the report, and only then call the run complete."""
+    folder = prepared.folder
+    verdict = _judge(prepared, summaries, entries, controls)
+    write_verdict(folder, verdict)
+    html.write(folder, completed, summaries, entries, verdict)
     manifest.write(folder, completed)
     index.append(prepared.output, index.describe_run(folder, completed, summaries))
-    return RunResult(folder, summaries, entries, verdicts, completed.personal_data)
+    return RunResult(folder, summaries, entries, verdict, completed.personal_data)
+
+
+def _judge(
+    prepared: PreparedRun,
+    summaries: Sequence[TestSummary],
+    entries: Sequence[MeasureEntry],
+    controls: Sequence[ControlSummary],
+) -> RunVerdict:
+    """Judge by the gates of the config and of its tests, and by what the sanitizers claim."""
+    config, chosen = prepared.config, prepared.gates
+    own = {test.id: own_gates(test.config) for test in prepared.tests if test.config.gates}
+    verdicts = judge(chosen, Evidence(summaries, entries, read_distributions(prepared.folder, summaries)), own)
+    warnings = [*data_warnings(prepared.rows), *gate_warnings(chosen, own, summaries)]
+    judged = {verdict.test for verdict in verdicts if verdict.gate == CLAIMS}
+    for one in summaries:
+        if one.claim_holds is False and one.test not in judged:
+            broken = claim_verdict(one)
+            if config.claims == "fail":
+                verdicts.append(broken)
+            else:
+                warnings.append(f"{one.test}: {broken.reason}")
+    return RunVerdict(verdicts, controls if config.controls else (), config.controls, warnings)
 
 
 class Clock:

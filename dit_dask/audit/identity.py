@@ -33,7 +33,9 @@ DEFAULT_LABELS = {
 
 def test_id(parameters: Mapping[str, Any], *, names_adversary: bool = False) -> str:  # noqa: PT028 - not a test of ours
     """Name a test by its sanitizer and by whatever differs from the defaults; its adversaries too, if they tell it apart."""
-    parts = [_label(parameters["sanitizer"])]
+    if parameters.get("label") is not None and not names_adversary:
+        return str(parameters["label"])
+    parts = [*([parameters["label"]] if parameters.get("label") is not None else []), _label(parameters["sanitizer"])]
     for key, default in DEFAULT_LABELS.items():
         value = parameters.get(key)
         label = _adversary_label(value, always=names_adversary) if key == "adversary" else _value_label(key, value)

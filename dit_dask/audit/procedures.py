@@ -9,7 +9,18 @@ from typing import Any
 
 from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, PANEL, Adversary
 from dit_dask.audit.identity import short_hash
-from dit_dask.config.constraints import Choice, Component, ComponentConfig, Components, Field, Integer, ListOf, OneOf, Record
+from dit_dask.config.constraints import (
+    Choice,
+    Component,
+    ComponentConfig,
+    Components,
+    Field,
+    Integer,
+    ListOf,
+    OneOf,
+    Record,
+    Text,
+)
 from dit_dask.config.document import RecordSample, TestConfig
 from dit_dask.config.registry import Context, Kind
 from dit_dask.distances import DISTANCES
@@ -36,13 +47,22 @@ RECORDS = Field(
 )
 
 
+LABEL = Field(
+    Text(r"[a-z0-9][a-z0-9._-]{0,39}", "1 to 40 lower-case letters, digits, dots, dashes or underscores"),
+    None,
+    description="the id of the test, instead of one made from its parameters",
+)
+GATES = Field(ListOf(Text()), [], description="gates for this test only", affects_result=False)
+
+
 def records_of(procedure: str) -> dict[str, Record]:
     """The parameters of all sanitizers that are audited by this procedure."""
     return {name: SANITIZERS[name].parameters for name in SANITIZERS if SANITIZERS[name].procedure == procedure}
 
 
 def _test_record(fields: Mapping[str, Field]) -> Record:
-    return Record(fields, partial(TestConfig, keys=tuple(fields)))
+    named = {**fields, "label": LABEL, "gates": GATES}
+    return Record(named, partial(TestConfig, keys=tuple(named)))
 
 
 def release_record() -> Record:

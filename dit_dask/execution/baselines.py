@@ -20,7 +20,8 @@ from dit_dask.engines.influence import Procedure
 from dit_dask.engines.mixed import exact_adversaries
 from dit_dask.engines.power import Attainable
 from dit_dask.engines.release_procedure import ReleaseProcedure
-from dit_dask.execution.runner import TaskRunner, TaskSession
+from dit_dask.execution.runner import TaskRunner
+from dit_dask.execution.session import TaskSession
 from dit_dask.values.table import Rows
 
 MOST_TRAINED = 50  # records of a control whose adversaries must be trained for each
@@ -85,7 +86,8 @@ def baseline_of(plan: BaselinePlan, controls: bool) -> Baseline:
 
 def _control(name: str, procedure: Procedure, plan: BaselinePlan) -> ControlSummary:
     """Test a control on all audited rows, or on a sample of them if every adversary must be trained for each."""
-    audited, left_out, sampled = plan.audited, (), None
+    audited, sampled = plan.audited, None
+    left_out: tuple[str, ...] = ()
     engine, _ = choose("auto", procedure, name)
     if engine == "mixed" and isinstance(procedure, ReleaseProcedure):
         fast = exact_adversaries(procedure)
