@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 NAME = "verdict.json"
 Status = Literal["passed", "failed", "inconclusive", "none"]
-ADVICE = (
-    "ask another adversary (adversary: panel), bin the sensitive attribute (sensitive: {name: …, bins: 5}), "
-    "or set a smaller limit"
-)
+ADVICE = "ask another adversary (adversary: panel), give the sensitive attribute fewer values, or set a smaller limit"
 
 
 @dataclass(frozen=True)

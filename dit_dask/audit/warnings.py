@@ -20,9 +20,7 @@ MOST_SECRETS, MOST_SECRET_SHARE = 50, 0.05
 FEWEST_ROWS = 100
 MOST_UNIQUE = 0.5  # of the rows: more than half alone with their value means an identifier
 WORDS_OF_TEXT = 4  # on average in a label: free text
-MARKS_OF_MISSING = frozenset(
-    ("na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "-", "--", ".", "?", "missing", "not available")
-)
+MARKS_OF_MISSING = frozenset(("na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "-", "--", ".", "?", "missing"))
 
 
 def data_warnings(rows: Rows) -> list[str]:
@@ -47,8 +45,16 @@ def _many_secrets(schema: Schema, rows: int) -> Iterator[str]:
     if count > MOST_SECRETS or count > MOST_SECRET_SHARE * rows:
         yield (
             f"the sensitive attribute {name!r} has {count:,} values in {rows:,} rows: adversaries can hardly learn it, and "
-            f"small distances mean little; bin it, such as sensitive: {{name: {name}, bins: 5}}"
+            f"small distances mean little; {_coarsen(schema)}"
         )
+
+
+def _coarsen(schema: Schema) -> str:
+    """How to make the sensitive attribute coarser."""
+    name, levels = schema.sensitive.name, schema.sensitive.levels
+    is_numeric = all(re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", str(level)) for level in levels)
+    example = f"{{name: {name}, bins: 5}}" if is_numeric else f"{{name: group, from: {name}, map: FILE}}"
+    return f"{'bin' if is_numeric else 'group'} it, such as sensitive: {example}"
 
 
 def _identifiers(table: Table) -> Iterator[str]:

@@ -54,7 +54,8 @@ def build_parser(subcommands: Sequence[Subcommand]) -> Parser:
         description="How much does any one person's record change what an adversary can infer about that person?",
         epilog="examples:\n  dit demo\n  dit run configs/adult-k.yaml --set data.limit=1000\n"
         "  dit gate runs/adult-k-0123456789ab --fail-on 'delta > 0.1'\n\n"
-        "exit codes: 0 done and every gate passed, 1 a gate failed or cannot be judged, or a claim is broken, 2 bad input or a failed run",
+        "exit codes: 0 done and every gate passed; 1 a gate failed or cannot be judged, or a claim is broken; "
+        "2 bad input or a failed run",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=Version, nargs=0, help="print the version")
