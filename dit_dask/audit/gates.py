@@ -144,9 +144,8 @@ def parse_forbidden(text: str, where: str, measures: Iterable[str] = ()) -> Gate
     if gate.kind in ("claims", "passed"):
         opposite = "claims broken" if gate.kind == "claims" else f"{gate.name} failed"
         raise InputError(f"{where} names what must not be: {quote(opposite)}; got {quote(text)}")
-    symbol, number = OPERATORS[gate.symbol].opposite, f"{gate.limit:g}"
-    scope = "" if gate.scope == "*" else f" for {gate.scope}"
-    return replace(gate, text=f"{gate.label} {symbol} {number}{scope}", symbol=symbol)
+    symbol, rest = OPERATORS[gate.symbol].opposite, words.rpartition(gate.symbol)[2].strip()  # the number as it was written
+    return replace(gate, text=f"{gate.label} {symbol} {rest}", symbol=symbol)
 
 
 def parse_all(texts: Sequence[str], measures: Iterable[str] = ()) -> list[Gate]:
