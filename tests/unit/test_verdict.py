@@ -17,7 +17,8 @@ from dit_dask.storage.location import Location
 from tests.unit.summaries import summary
 from tests.unit.test_gates import REACHED
 
-SMALL = dict(delta=0.01, mean=0.001, argmax_changed=0.0, mean_gain=0.001, largest_gain=0.004, share_over={"0.001": 0.5})
+SMALL = {"delta": 0.01, "mean": 0.001, "argmax_changed": 0.0, "mean_gain": 0.001, "largest_gain": 0.004}
+SMALL |= {"share_over": {"0.001": 0.5}}
 
 
 def status(text: str, **more: object) -> str:
@@ -147,5 +148,5 @@ def test_a_verdict_is_read_and_written_without_any_change(tmp_path: Path) -> Non
     write_verdict(folder, run)
     assert read_verdict(folder).document() == run.document()
     folder.write("verdict.json", b"[]")
-    with pytest.raises(InputError, match="verdict.json cannot be read; run it again"):
+    with pytest.raises(InputError, match=r"verdict\.json cannot be read; run it again"):
         read_verdict(folder)
