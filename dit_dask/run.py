@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dit_dask.audit import gates, index, manifest, plan
 from dit_dask.audit.build import build_tests, external_columns
+from dit_dask.audit.disclosure import Results, is_of_few, read_results, results_are_complete, write_tiers
 from dit_dask.audit.gates import Gate, Verdict
 from dit_dask.audit.grammar import config_record, redact
 from dit_dask.audit.identity import run_digest, secret_key, test_id
@@ -22,15 +23,7 @@ from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
 from dit_dask.audit.parts import part_name
 from dit_dask.audit.state import TestState
-from dit_dask.audit.summary import (
-    Outcome,
-    TestSummary,
-    read_complete,
-    read_measures,
-    results_are_complete,
-    summarise,
-    write_results,
-)
+from dit_dask.audit.summary import Outcome, TestSummary, summarise
 from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
 from dit_dask.errors import DitError, InputError
@@ -51,6 +44,8 @@ from dit_dask.values.table import Rows
 if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
+
+FIGURES_OF_TESTS = ("summary.json", "distributions.parquet", "../index.json")
 
 
 @dataclass(frozen=True)
@@ -85,6 +80,7 @@ class RunResult:
     measures: Sequence[MeasureEntry]
     verdicts: Sequence[Verdict]
     personal_data: Sequence[str] = ()  # files of the folder that must not be shared
+    withheld: Sequence[str] = ()  # tests and measures whose figures the folder does not have, but its private place
     stopped: bool = False  # before its end, because a gate has failed already
 
     @property
@@ -124,7 +120,9 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
     measure_plan = None if cells is None else build_measure_plan(config, rows, cells, built, read)
     measured = None if measure_plan is None else measure_plan.digest
     digest = run_digest(config, rows, [test.parameters for test in built], digests | code, measured)
-    return PreparedRun(config, rows, built, parsed, measure_plan, output, output.child(f"{config.name}-{digest}"))
+    prepared = PreparedRun(config, rows, built, parsed, measure_plan, output, output.child(f"{config.name}-{digest}"))
+    closed = frozenset(_list_personal_data(prepared))
+    return replace(prepared, folder=replace(prepared.folder, closed=closed))
 
 
 def _output_folder(config: Config) -> Folder:
@@ -221,9 +219,11 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     if stored and _is_finished(prepared, stored, states):  # the same audit ran elsewhere at the same time and was first
         return _publish_stored(prepared, stored)
     summaries = [summarise(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
-    write_results(prepared.folder, summaries, outcomes, entries)
+    curves = {one.test: outcome.points for one, outcome in zip(summaries, outcomes, strict=True)}
+    results = Results(summaries, curves, entries)
+    write_tiers(prepared.folder, results)
     journal.finish({state.test.id: state.parts() for state in states}, clock.laps)
-    return _publish(prepared, journal.completed(), summaries, entries)
+    return _publish(prepared, journal.completed(), results)
 
 
 def _remove_unplanned(prepared: PreparedRun, current: Manifest) -> None:
@@ -238,9 +238,9 @@ def _remove_unplanned(prepared: PreparedRun, current: Manifest) -> None:
 def _open(prepared: PreparedRun, progress: Progress) -> Journal:
     """Open the folder: go on with an earlier session of this version, or begin."""
     prepared.folder.remove_temporary()
-    moved = prepared.folder.move_personal_data()
+    moved = prepared.folder.move_personal_data() + external.move_caches(prepared.tests, prepared.output)
     if moved:
-        progress.note(f"moved {moved:,} files of personal data from {prepared.folder.url} to output.private")
+        progress.note(f"moved {moved:,} files of personal data from {prepared.output.url} to output.private")
     journal, opened = open_journal(prepared.folder, _new_manifest(prepared))
     if opened is Opened.OTHER_VERSION:
         progress.note("the folder holds a run of another version: starting over")
@@ -265,20 +265,22 @@ def _new_manifest(prepared: PreparedRun) -> Manifest:
 
 def _list_personal_data(prepared: PreparedRun) -> list[str]:
     """The files of the run folder that tell about single persons, by their paths in it; a folder ends with a slash."""
-    measured = [] if prepared.measure_plan is None else prepared.measure_plan.measurements
-    exact = [one.id for one in measured if one.parameters.get("show_values", False)]
-    shown = ["measures.json", *(f"measures/{name}.json" for name in exact)] if exact else []
-    if any(len(test.audited) < MIN_DISCLOSED_COUNT for test in prepared.tests):  # statistics of a few known positions
-        shown += ["summary.json", "distributions.parquet"]
-    shown += ["report.html"] if shown else []
+    cache = f"../{external.CACHE}/"
     if prepared.folder.private is not None:
-        return shown
+        return [cache] if external.has_shared_cache(prepared.output) else []
+    measured = [] if prepared.measure_plan is None else prepared.measure_plan.measurements
     records = [f"records/{test.id}/" for test in prepared.tests]
     records += [f"measures/{one.id}.parquet" for one in measured if one.writes_records]
+    is_small = prepared.rows.used < MIN_DISCLOSED_COUNT
+    exact = [one.id for one in measured if is_small or one.parameters.get("show_values", False)]
+    shown = ["measures.json", *(f"measures/{name}.json" for name in exact)] if exact else []
+    if any(len(test.audited) < MIN_DISCLOSED_COUNT for test in prepared.tests):
+        shown += FIGURES_OF_TESTS
+    shown += ["report.html"] if shown else []
     beside = prepared.output.child(external.CACHE).location.url
     caches = [test.external.cache for test in prepared.tests if test.external is not None]
     is_beside = any(cache is not None and cache.location.url.startswith(f"{beside}/") for cache in caches)
-    return [*records, *shown, *([f"../{external.CACHE}/"] if is_beside else [])]
+    return [*records, *shown, *([cache] if is_beside else [])]
 
 
 def _resolve_config(config: Config, key: bytes) -> dict[str, Any]:
@@ -354,18 +356,21 @@ def _is_finished(prepared: PreparedRun, stored: Manifest, states: Sequence[TestS
 
 def _publish_stored(prepared: PreparedRun, stored: Manifest) -> RunResult:
     """Publish the results that the folder holds."""
-    return _publish(prepared, stored, read_complete(prepared.folder)[1], read_measures(prepared.folder))
+    return _publish(prepared, stored, read_results(prepared.folder))
 
 
-def _publish(
-    prepared: PreparedRun, completed: Manifest, summaries: Sequence[TestSummary], entries: Sequence[MeasureEntry]
-) -> RunResult:
-    """Judge, write the report, and only then call the run complete."""
-    folder, verdicts = prepared.folder, gates.judge(prepared.gates, summaries)
-    html.write(folder, completed, summaries, entries, verdicts)
-    manifest.write(folder, completed)
-    index.append(prepared.output, index.describe_run(folder, completed, summaries))
-    return RunResult(folder, summaries, entries, verdicts, completed.personal_data)
+def _publish(prepared: PreparedRun, completed: Manifest, results: Results) -> RunResult:
+    """Judge, write the report, and only then call the run complete; each place gets what belongs there."""
+    results = replace(results, verdicts=gates.judge(prepared.gates, results.summaries))
+    if prepared.folder.private is None and any(map(is_of_few, results.summaries)):  # some rows may have been skipped
+        personal = dict.fromkeys([*completed.personal_data, *FIGURES_OF_TESTS, "report.html"])
+        completed = replace(completed, personal_data=list(personal))
+    for folder, figures in results.tiers(prepared.folder):
+        html.write(folder, completed, figures.summaries, figures.entries, figures.verdicts)
+        manifest.write(folder, completed)
+    index.append(prepared.output, index.describe_run(prepared.folder, completed, figures.summaries))
+    withheld = [] if prepared.folder.private is None else results.hidden
+    return RunResult(prepared.folder, results.summaries, results.entries, results.verdicts, completed.personal_data, withheld)
 
 
 class Clock:

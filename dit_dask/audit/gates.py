@@ -98,7 +98,15 @@ def parse_forbidden(text: str, where: str) -> Gate:
 
 def judge(gates: Sequence[Gate], summaries: Sequence[TestSummary]) -> list[Verdict]:
     """Judge every test by every gate."""
-    return [_verdict(gate, one.test, one.figure(gate.statistic, gate.key)) for gate in gates for one in summaries]
+    return [_judge_one(gate, one) for gate in gates for one in summaries]
+
+
+def _judge_one(gate: Gate, summary: TestSummary) -> Verdict:
+    value = summary.figure(gate.statistic, gate.key)
+    if value is None and summary.withheld:
+        reason = f"{gate.label} is withheld here: it is of fewer than 10 rows; the run folder in output.private has it"
+        return Verdict("failed", gate.text, summary.test, None, gate.limit, reason)
+    return _verdict(gate, summary.test, value)
 
 
 def already_failed(gates: Sequence[Gate], lower_bounds: Mapping[str, Statistics]) -> list[Verdict]:

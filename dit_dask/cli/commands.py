@@ -117,6 +117,11 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
             f"personal data, not to be shared: {', '.join(_shorten(finished.personal_data))} in {finished.folder.url}; "
             "output.private puts records elsewhere"
         )
+    if finished.withheld:
+        progress.note(
+            f"withheld from {finished.folder.url}, because they tell about fewer than 10 rows: figures of "
+            f"{', '.join(finished.withheld)}; they are above and in {finished.folder.for_personal_data().url}"
+        )
     return OK if finished.passed else GATE_FAILED
 
 
