@@ -292,7 +292,14 @@ def deploy(options: argparse.Namespace) -> int:
     from dit_dask.deployment import manifests as deployment
 
     chosen = deployment.DeployOptions(
-        options.image, options.schedule, options.time_zone, options.namespace, options.name, options.secret, tuple(options.set)
+        options.image,
+        options.schedule,
+        options.time_zone,
+        options.namespace,
+        options.name,
+        options.secret,
+        tuple(options.set),
+        tuple(options.allow_literal),
     )
     write_lines(deployment.manifests(options.config, chosen).removesuffix("\n"))
     return OK
