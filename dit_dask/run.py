@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from dit_dask.audit.identity import run_digest, secret_key, test_id
 from dit_dask.audit.journal import Journal, Opened, open_journal
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
-from dit_dask.audit.parts import part_name
+from dit_dask.audit.parts import PartFile, part_name
 from dit_dask.audit.state import TestState
 from dit_dask.audit.summary import Outcome, TestSummary, summarise
 from dit_dask.audit.test import Test
@@ -222,7 +223,7 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     curves = {one.test: outcome.points for one, outcome in zip(summaries, outcomes, strict=True)}
     results = Results(summaries, curves, entries)
     write_tiers(prepared.folder, results)
-    journal.finish({state.test.id: state.parts() for state in states}, clock.laps)
+    journal.finish({state.test.id: _described_parts(prepared, state) for state in states}, clock.laps)
     return _publish(prepared, journal.completed(), results)
 
 
@@ -349,9 +350,17 @@ def _execute(
 
 def _is_finished(prepared: PreparedRun, stored: Manifest, states: Sequence[TestState]) -> bool:
     """Tell whether a run is complete and nothing of it was lost or altered since."""
-    unchanged = all(list(stored.parts.get(state.test.id, ())) == state.parts() for state in states)
+    unchanged = all(list(stored.parts.get(state.test.id, ())) == _described_parts(prepared, state) for state in states)
     is_there = stored.is_complete and unchanged and results_are_complete(prepared.folder)
     return is_there and measures.is_complete(prepared.measure_plan, prepared.folder)
+
+
+def _described_parts(prepared: PreparedRun, state: TestState) -> list[PartFile]:
+    """The parts as the manifest has them: away from the parts their digests get a key, or few rows could be found by trying."""
+    if prepared.folder.private is None:
+        return state.parts()
+    key = secret_key(prepared.rows)
+    return [replace(part, digest=hmac.digest(key, part.digest.encode(), "sha256").hex()) for part in state.parts()]
 
 
 def _publish_stored(prepared: PreparedRun, stored: Manifest) -> RunResult:

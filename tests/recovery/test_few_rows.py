@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 import dit_dask as dit
+from dit_dask.audit.parts import write_part
 from dit_dask.cli import main
+from dit_dask.engines import Influence
+from dit_dask.storage.folder import Folder
+from dit_dask.storage.location import Location
+from tests.audits import loaded
 from tests.conftest import ROOT
 
 SCHEMA = {"quasi_identifiers": {"town": {"kind": "categorical"}}, "sensitive": "illness"}
@@ -172,3 +179,41 @@ def test_cached_releases_of_earlier_runs_move_to_the_private_place(tmp_path: Pat
     assert [path for path in (tmp_path / "shared" / ".releases").rglob("*") if path.is_file()] == []
     assert {path.name for path in (tmp_path / "private" / ".releases").rglob("*.npz")} == cached
     assert read(Path(after.url), "manifest.json")["personal_data"] == []
+
+
+def guess_part(folder: Path, name: str, digest: str, distances: list[float]) -> list[tuple[float, int]]:
+    """Write the part of row 7 for each guess of its distance and prediction; those with this digest are true."""
+    found = []
+    multiplicity = int((PEOPLE.loc[7] == PEOPLE).all(axis=1).sum())
+    for distance, predicted, without in product(distances, range(3), range(3)):
+        influence = Influence(np.array([distance]), np.array([predicted], np.int32), np.array([without], np.int32))
+        place = Folder(Location(str(folder), {}))
+        place.remove(name)
+        part = write_part(place, name, np.array([7]), np.array([multiplicity]), influence)
+        found += [(distance, predicted)] if part.digest == digest else []
+    return found
+
+
+def test_the_digest_of_a_part_of_one_row_does_not_confirm_a_guess_of_its_figures(tmp_path: Path) -> None:
+    """The adversary's figures are simple fractions here, so all parts can be tried; without `private` they lie open anyway."""
+    test = FEW | {"adversary": "conditional-frequency", "records": [7]}
+    fractions = sorted({2 * a / b for b in range(1, 12) for a in range(b + 1)})
+    found = {}
+    for private in (False, True):
+        result = audit(tmp_path / str(private), [test], private=private)
+        (part,) = read(Path(result.url), "manifest.json")["parts"][result.tests[0]["test"]]
+        true = result.distances().iloc[0]
+        distances = [*fractions, true["distance"]]  # an attacker would have more of them
+        found[private] = guess_part(tmp_path / "guesses", part["name"], part["digest"], distances)
+    assert (true["distance"], true["predicted"]) in found[False]
+    assert found[True] == []
+
+
+def test_a_table_of_three_people_is_found_by_trying_all_tables_against_the_digest(tmp_path: Path) -> None:
+    """The documented level of the fingerprint where all possible tables can be tried (decision 015)."""
+    people = pd.DataFrame({"town": ["a", "b", "a"], "illness": ["y", "x", "x"]})
+    result = audit(tmp_path, [{"sanitizer": "raw"}], people=people)
+    digest = read(Path(result.url), "manifest.json")["input"]["digest"]
+    guesses = [pd.DataFrame({"town": cells[:3], "illness": cells[3:]}) for cells in product("ab", "ab", "ab", *["xy"] * 3)]
+    matches = [guess for guess in guesses if guess["illness"].nunique() > 1 and loaded(guess, SCHEMA).digest() == digest]
+    assert [match.to_dict("list") for match in matches] == [people.to_dict("list")]
