@@ -377,7 +377,8 @@ def _publish(prepared: PreparedRun, completed: Manifest, results: Results) -> Ru
     for folder, figures in results.tiers(prepared.folder):
         html.write(folder, completed, figures.summaries, figures.entries, figures.verdicts)
         manifest.write(folder, completed)
-    index.append(prepared.output, index.describe_run(prepared.folder, completed, figures.summaries))
+        output = prepared.output.for_personal_data() if folder.personal else prepared.output
+        index.append(output, index.describe_run(folder, completed, figures.summaries))
     withheld = [] if prepared.folder.private is None else results.hidden
     return RunResult(prepared.folder, results.summaries, results.entries, results.verdicts, completed.personal_data, withheld)
 

@@ -33,7 +33,9 @@ def shareable_summary(summary: TestSummary) -> TestSummary:
         name: value if name in COUNTS else dict.fromkeys(value) if isinstance(value, Mapping) else None
         for name, value in summary.statistics.values.items()
     }
-    return replace(summary, statistics=Statistics(values), simulation=None, repeats=None, sampling=None, withheld=True)
+    claim = summary.claim_holds if summary.simulation is None else None  # samples of few rows are all that is known of it
+    kept = replace(summary, statistics=Statistics(values), claim_holds=claim, withheld=True)
+    return replace(kept, simulation=None, repeats=None, sampling=None)
 
 
 def shareable_entry(entry: MeasureEntry) -> MeasureEntry:

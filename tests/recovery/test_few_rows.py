@@ -105,6 +105,8 @@ def test_gates_are_judged_by_what_is_withheld_and_again_only_in_the_private_plac
     assert main(["gate", str(private)]) == 0
     assert main(["report", str(private)]) == 0
     assert result.plot().svg
+    assert main(["history", str(tmp_path / "private")]) == 0
+    assert f"{result.tests[0]['delta']:.4g}" in capsys.readouterr().out
 
 
 def test_figures_that_an_earlier_run_shared_are_withheld_once_there_is_a_private_place(tmp_path: Path) -> None:
