@@ -33,15 +33,15 @@ class CountedLines:
         return self._newlines + (self._last not in (b"", b"\n"))
 
 
-def check_quotes(file: Any, columns: int, where: str) -> None:
+def check_quotes(file: Any, columns: int, where: str, separator: str = ",", encoding: str = "utf-8-sig") -> None:
     """Refuse a table with a cell that holds whole rows, and name the line where its row starts."""
     csv.field_size_limit(max(csv.field_size_limit(), 2**20))
     file.seek(0)
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
-    reader, line = csv.reader(text, strict=True), 1
+    text = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline="")
+    reader, line = csv.reader(text, delimiter=separator, strict=True), 1
     try:
         for row in reader:
-            if any(_holds_rows(cell, columns) for cell in row):
+            if any(_holds_rows(cell, columns, separator) for cell in row):
                 raise _refusal(where, line)
             line = reader.line_num + 1
     except csv.Error as error:  # its text may hold cells
@@ -57,11 +57,13 @@ def _refusal(where: str, line: int) -> InputError:
     )
 
 
-def _holds_rows(cell: str, columns: int) -> bool:
-    """Tell whether all whole lines inside a cell have as many commas as a row has, and are so many that this is no accident."""
+def _holds_rows(cell: str, columns: int, separator: str) -> bool:
+    """Tell whether all whole lines inside a cell have as many separators as a row has, and are too many for an accident."""
     if "\n" not in cell:
         return False
     inner = cell.split("\n")[1:-1]
     if len(inner) >= MOST_LINES:
         return True
-    return columns > 1 and len(inner) >= (2 if columns == 2 else 1) and all(line.count(",") == columns - 1 for line in inner)
+    return (
+        columns > 1 and len(inner) >= (2 if columns == 2 else 1) and all(line.count(separator) == columns - 1 for line in inner)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
 from pathlib import Path
@@ -246,6 +247,13 @@ def test_an_unclosed_quote_does_not_swallow_rows(case: str, tmp_path: Path) -> N
 def test_cells_of_several_lines_and_empty_lines_are_read(content: str, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(content)
     assert read_one(tmp_path / "people.csv", ["age"])["age"].tolist() == ["1", "2"]
+
+
+def test_an_unclosed_quote_in_a_packed_file_is_found_too(tmp_path: Path) -> None:
+    content, line = UNCLOSED["to the end of the file"]
+    (tmp_path / "people.csv.gz").write_bytes(gzip.compress(content.encode()))
+    with pytest.raises(InputError, match=rf"people\.csv\.gz, line {line}: a quote is opened"):
+        read_one(tmp_path / "people.csv.gz", ["town"])
 
 
 def read_one(path: Path, columns: list[str]) -> pd.DataFrame:
