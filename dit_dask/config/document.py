@@ -67,6 +67,7 @@ class DataConfig:
     missing: Sequence[Mark] | Mapping[str, Sequence[Mark]]
     limit: int | None
     sample: Sample | None
+    header: bool = False
 
     @property
     def url(self) -> str:
@@ -191,6 +192,12 @@ DATA = Record(
             Record({"rows": Field(Integer(1)), "seed": Field(Integer(0), 0)}, Sample),
             None,
             description="use a seeded sample of complete rows",
+        ),
+        "header": Field(
+            Flag(),
+            False,
+            description="the first line of CSV files has names, even if it looks like a row of data",
+            affects_result=False,
         ),
     },
     DataConfig,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 from typing import Any
 
@@ -14,43 +14,88 @@ from dit_dask.values.numbers import DECIMAL
 
 PEEKED_BYTES = 2**20
 PEEKED_ROWS = 200
+EMAIL = r"[^@\s]+@[^@\s]+\.\w+"
+USUAL_WORDS = re.compile(
+    r"(?i)\b(?:address|age|amount|birth|blood|category|city|class|code|count|country|date|department|diagnosis|education|email|first"
+    r"|full|gender|group|hour|id|income|index|job|kind|label|last|level|marital|month|name|nationality|number|occupation|phone"
+    r"|postcode|race|rate|region|score|sex|state|status|street|surname|time|title|total|town|type|value|work|year|zip)s?\b"
+)
+MOST_CELLS = 0.9  # of a column must be alike; the others may be missing
 DATE = r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
 
 
-def read_header(file: Any, where: str) -> list[str]:
-    """Return the names of the columns, and set the file back to its start; names may hold quoted newlines."""
+def read_header(file: Any, where: str, columns: Sequence[str] | None = None, *, is_trusted: bool = False) -> list[str]:
+    """Return the names of the columns, and set the file back to its start; names may hold quoted newlines.
+
+    A line that looks like a row is refused, unless the config says that it has names, or it has all `columns` that are used.
+    """
     content: bytes = file.read(PEEKED_BYTES)
     file.seek(0)
     is_cut = len(content) == PEEKED_BYTES
     text = content.decode("utf-8-sig", errors="replace" if is_cut else "strict")
+    rows: list[list[str]] = []
     try:
-        rows = list(islice(csv.reader(io.StringIO(text, newline="")), PEEKED_ROWS + 1))
-    except csv.Error as error:
-        raise InputError(f"{where}: the header line is not CSV: {error}") from error
+        rows.extend(islice(csv.reader(io.StringIO(text, newline="")), PEEKED_ROWS + 1))
+    except csv.Error as error:  # below the header it is found again when the table is read
+        if not rows:
+            raise InputError(f"{where}: the header line is not CSV: {error}") from error
     if not rows or not rows[0]:
         raise InputError(f"{where} is empty")
     if is_cut and len(rows) == 1:
         raise InputError(f"{where}: the header line is longer than {PEEKED_BYTES:,} bytes")
     header = rows[0]
     below = [row for row in rows[1 : -1 if is_cut else None] if len(row) == len(header)]
-    alike = sum(_is_cell(header, place, [row[place] for row in below]) for place in range(len(header)))
-    if below and 3 * alike >= len(header):
+    is_known = is_trusted or (columns is not None and set(columns) <= set(header))
+    alike = 0 if is_known else count_cells(header, below)
+    if below and 3 * alike >= len(header) > 0 < alike:
         raise InputError(
             f"{where}: the first line looks like a row of data: {alike} of its {len(header)} cells are like those below them; "
-            "put a line with the names of the columns above it"
+            "put a line with the names of the columns above it, or set data.header: true if these are names"
         )
     return header
 
 
+def count_cells(header: Sequence[str], below: Sequence[Sequence[str]]) -> int:
+    """Count the cells of a first line that are like the cells below them."""
+    columns = [[cell.strip() for cell in column] for column in zip(*below, strict=True)]
+    is_named = any(USUAL_WORDS.search(re.sub(r"[_-]", " ", name)) for name in header if not re.search(r"\d", name))
+    return sum(
+        _is_cell(header, place, cells) or (not is_named and _is_of_same_words(header[place].strip(), cells))
+        for place, cells in enumerate(columns)
+    )
+
+
 def _is_cell(header: Sequence[str], place: int, cells: Sequence[str]) -> bool:
     """Tell whether a name looks like the cells of its own column."""
-    name, cells = header[place].strip(), [cell.strip() for cell in cells]
-    if not name or _is_counted(header, place):
+    name, present = header[place].strip(), [cell for cell in cells if cell]
+    if not name or not present or _is_counted(header, place):
         return False
     if any(re.fullmatch(form, name) for form in (DECIMAL, DATE)):
-        return all(re.fullmatch(form, cell) for cell in cells for form in [DECIMAL if re.fullmatch(DECIMAL, name) else DATE])
+        return all(re.fullmatch(form, cell) for cell in present for form in [DECIMAL if re.fullmatch(DECIMAL, name) else DATE])
+    if name in present:
+        return True
+    if re.fullmatch(EMAIL, name):
+        return _is_most(re.fullmatch(EMAIL, cell) is not None for cell in present)
     has_digits = re.search(r"\d", name) is not None
-    return name in cells or (has_digits and len(cells) > 1 and all(_form(cell) == _form(name) for cell in cells))
+    return has_digits and len(present) > 1 and _is_most(_form(cell) == _form(name) for cell in present)
+
+
+def _is_of_same_words(name: str, cells: Sequence[str]) -> bool:
+    """Tell whether a text has as many words, written with capitals alike, as most texts below it, which all differ."""
+    present = [cell for cell in cells if cell]
+    shape = _shape(name)
+    is_telling = " " in shape or "A" in shape
+    return (
+        is_telling
+        and len(present) > 1
+        and len(set(present)) == len(present)
+        and _is_most(_shape(cell) == shape for cell in present)
+    )
+
+
+def _is_most(tests: Iterable[bool]) -> bool:
+    found = list(tests)
+    return sum(found) >= MOST_CELLS * len(found)
 
 
 def _is_counted(header: Sequence[str], place: int) -> bool:
@@ -61,4 +106,11 @@ def _is_counted(header: Sequence[str], place: int) -> bool:
 
 
 def _form(text: str) -> str:
-    return re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", text))
+    """Write every run of letters as a, and every run of digits as 9."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", text))
+
+
+def _shape(text: str) -> str:
+    """Write each word as A or a, by its first letter."""
+    words = ["A" if word[:1].isupper() else "a" for word in text.split()]
+    return " ".join(words)

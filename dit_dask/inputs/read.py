@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
 from dit_dask.inputs.header import read_header
+from dit_dask.inputs.quotes import CountedLines, check_quotes
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files, table_files
 from dit_dask.storage.compression import BoundedGzip
 from dit_dask.storage.filesystem import reading, reason
@@ -26,7 +28,7 @@ def read_frame(config: Config, columns: Sequence[str] | None) -> tuple[pd.DataFr
     source = config.data.source
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
-    return read_files(*source_files(config), columns, "data.source")
+    return read_files(*source_files(config), columns, "data.source", is_named=config.data.header)
 
 
 def read_source(
@@ -35,17 +37,18 @@ def read_source(
     """Read another table that the config names; also return the URLs that were read."""
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
-    return read_files(*table_files(source, options, config, where), columns, where)
+    return read_files(*table_files(source, options, config, where), columns, where, is_named=config.data.header)
 
 
 def read_files(
-    location: Location, fs: Any, paths: Sequence[str], columns: Sequence[str] | None, where: str
+    location: Location, fs: Any, paths: Sequence[str], columns: Sequence[str] | None, where: str, *, is_named: bool = False
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Read files of one table, in order; also return their URLs."""
+    """Read files of one table, in order; also return their URLs. `is_named`: first lines are names, whatever they look like."""
     import pandas as pd
 
     names = tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
-    frames = [_read_file(fs, path, columns, (location, where)) for path in paths]
+    read_csv = partial(_read_csv, is_named=is_named)
+    frames = [_read_file(fs, path, columns, (location, where), read_csv) for path in paths]
     if len(frames) == 1:
         return frames[0], names
     shared = list(frames[0].columns)
@@ -63,13 +66,15 @@ def read_files(
     return pd.concat(frames, ignore_index=True), names
 
 
-def _read_file(fs: Any, path: str, columns: Sequence[str] | None, origin: tuple[Location, str]) -> pd.DataFrame:
+def _read_file(
+    fs: Any, path: str, columns: Sequence[str] | None, origin: tuple[Location, str], read_csv: Callable[..., pd.DataFrame]
+) -> pd.DataFrame:
     """Read one file; text stays text, so that nothing is guessed from it."""
     name, (location, where) = file_name(path), origin
 
     def content() -> pd.DataFrame:
         with fs.open(path, "rb") as file:
-            read = _read_parquet if name.endswith(".parquet") else _read_csv
+            read = _read_parquet if name.endswith(".parquet") else read_csv
             opened = BoundedGzip(file, f"{where}: {name}") if name.endswith(".gz") else file
             return read(opened, columns, f"{where}: {name}")
 
@@ -81,10 +86,11 @@ def _read_file(fs: Any, path: str, columns: Sequence[str] | None, origin: tuple[
         raise InputError(f"{where}: cannot read {name}: {reason(error, location)}") from error
 
 
-def _read_csv(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
+def _read_csv(file: Any, columns: Sequence[str] | None, where: str, *, is_named: bool) -> pd.DataFrame:
+    import pyarrow as pa
     from pyarrow import csv as arrow
 
-    header = read_header(file, where)
+    header = read_header(file, where, columns, is_trusted=is_named)
     columns = header if columns is None else columns
     check_names(header, columns, where)
     uneven: list[Any] = []
@@ -93,14 +99,21 @@ def _read_csv(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataFr
         uneven.append(row)
         return "skip"
 
-    table = arrow.read_csv(
-        file,
-        parse_options=arrow.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
-        read_options=arrow.ReadOptions(use_threads=False),  # only then are rows numbered
-        convert_options=arrow.ConvertOptions(
-            column_types=dict.fromkeys(columns, "string"), include_columns=list(columns), strings_can_be_null=False
-        ),
-    )
+    counted = CountedLines(file)
+    try:
+        table = arrow.read_csv(
+            counted,
+            parse_options=arrow.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+            read_options=arrow.ReadOptions(use_threads=False),  # only then are rows numbered
+            convert_options=arrow.ConvertOptions(
+                column_types=dict.fromkeys(columns, "string"), include_columns=list(columns), strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid:
+        check_quotes(file, len(header), where)  # a better reason, if that is it
+        raise
+    if counted.lines > table.num_rows + 1:  # some cell has several lines, or lines are empty
+        check_quotes(file, len(header), where)
     if uneven:
         row = uneven[0]
         raise InputError(f"{where}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns}")

@@ -119,11 +119,12 @@ def measures_text(measures: Entries) -> str:
 
 
 def measure_sections(measures: Entries) -> list[Section]:
-    """Let every measure present what it found; of one whose package is gone only the values are shown."""
-    by_measure: dict[str, list[MeasureEntry]] = {}
+    """Let every measure present what it found; of one whose package is gone, or that is withheld, only the values are shown."""
+    by_measure: dict[tuple[str, bool], list[MeasureEntry]] = {}
     for entry in measures:
-        by_measure.setdefault(entry.measure, []).append(entry)
-    presented = (kind_of(name).present if name in MEASURES else present_values for name in by_measure)
+        is_withheld = entry.value is None and entry.more.get("withheld", False)
+        by_measure.setdefault((entry.measure, not is_withheld and entry.measure in MEASURES), []).append(entry)
+    presented = (kind_of(name).present if is_known else present_values for name, is_known in by_measure)
     return [section for present, entries in zip(presented, by_measure.values(), strict=True) for section in present(entries)]
 
 
