@@ -34,6 +34,7 @@ from dit_dask.errors import DitError, InputError
 from dit_dask.execution import external, measures, tests
 from dit_dask.execution.baselines import Baseline, execute_baselines, plan_baselines
 from dit_dask.execution.checkpoint import Checkpoint, GateFailedError
+from dit_dask.execution.compiling import compile_beside
 from dit_dask.execution.progress import Progress, Silent
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.stall import Watchdog
@@ -224,7 +225,8 @@ def _draft_plans(prepared: PreparedRun, workers: Workers, *, fresh: bool) -> Dra
     cells = 0 if prepared.measure_plan is None else prepared.measure_plan.cells
     if stored is not None and stored.versions == manifest.versions() and plan.are_usable(stored.plan, prepared.tests):
         return Draft(stored.plan, cells, is_timed=False)
-    return Draft(plan.make(prepared.tests, workers.count), cells, is_timed=True)
+    with compile_beside({test.engine for test in prepared.tests}):
+        return Draft(plan.make(prepared.tests, workers.count), cells, is_timed=True)
 
 
 def _finished_manifest(prepared: PreparedRun) -> Manifest | None:
