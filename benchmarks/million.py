@@ -1,4 +1,4 @@
-"""`dit run` on a large table, from prompt to prompt: stage times, memory, and the ratio to a pandas groupby of the same columns.
+"""`dit run` on a large table, from prompt to prompt: stage times, memory, and the ratio to a pandas groupby of its columns.
 
 python benchmarks/million.py [--rows N] [--repeat N] [--data FOLDER] [--code FOLDER ...]
 Each FOLDER of --code is a tree of this project (say, a git worktree of another commit); they take turns in one run, so that
