@@ -197,4 +197,5 @@ def encode_sensitive(column: pd.Series[Any], config: Config) -> tuple[Secret, Co
             name, described.hierarchy, levels, config, "schema.sensitive.hierarchy", partial(_rows_of, factors, labels)
         )
     code = {level: position for position, level in enumerate(levels)}
-    return Secret(name, tuple(levels), hierarchy), np.array([code[label] for label in labels], np.int32)[factors]
+    secret = Secret(name, tuple(levels), hierarchy, described.order is not None)
+    return secret, np.array([code[label] for label in labels], np.int32)[factors]
