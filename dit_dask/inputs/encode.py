@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
+from dit_dask.inputs.dialect import COMMA_DECIMAL
 from dit_dask.inputs.hierarchies import missing_values, read_hierarchy
 from dit_dask.values.arrays import Codes, Floats, Ints
 from dit_dask.values.hierarchy import flat
@@ -131,6 +132,11 @@ def _parse_numbers(name: str, cells: pd.Series[str], counts: Ints, factors: Ints
             return _convert_dates(dates)
         decimal = dates.notna().to_numpy(bool)
     bad = np.flatnonzero(~decimal)
+    if cells.iloc[bad].str.fullmatch(COMMA_DECIMAL).all():
+        raise InputError(
+            f"column {name!r} has numbers with a comma; set data.csv.decimal: ',' if it is the decimal sign, or remove it if it "
+            "groups thousands"
+        )
     worst = bad[counts[bad].argmax()]
     row = int(np.flatnonzero(factors == worst)[0])
     shown = f"the text {cells.iloc[worst]!r} in {counts[worst]} rows" if counts[worst] >= MIN_DISCLOSED_COUNT else "text"

@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
-from itertools import islice, pairwise
-from typing import Any
+from itertools import pairwise
 
 from dit_dask.errors import InputError
+from dit_dask.inputs.dialect import COMMA_DECIMAL, PEEKED_BYTES, Dialect, Peeked
 from dit_dask.values.numbers import DECIMAL
 
-PEEKED_BYTES = 2**20
-PEEKED_ROWS = 200
 DATE = r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
 
 
-def read_header(file: Any, where: str) -> list[str]:
-    """Return the names of the columns, and set the file back to its start; names may hold quoted newlines."""
-    content: bytes = file.read(PEEKED_BYTES)
-    file.seek(0)
-    is_cut = len(content) == PEEKED_BYTES
-    text = content.decode("utf-8-sig", errors="replace" if is_cut else "strict")
-    try:
-        rows = list(islice(csv.reader(io.StringIO(text, newline="")), PEEKED_ROWS + 1))
-    except csv.Error as error:
-        raise InputError(f"{where}: the header line is not CSV: {error}") from error
-    if not rows or not rows[0]:
+def read_header(peeked: Peeked, dialect: Dialect, where: str) -> list[str]:
+    """Return the names of the columns, which may hold quoted newlines."""
+    rows = peeked.rows(dialect)
+    if not rows:
         raise InputError(f"{where} is empty")
-    if is_cut and len(rows) == 1:
+    if peeked.is_cut and len(rows) == 1:
         raise InputError(f"{where}: the header line is longer than {PEEKED_BYTES:,} bytes")
     header = rows[0]
-    below = [row for row in rows[1 : -1 if is_cut else None] if len(row) == len(header)]
-    alike = sum(_is_cell(header, place, [row[place] for row in below]) for place in range(len(header)))
+    below = [[_with_point(cell, dialect) for cell in row] for row in rows[1:] if len(row) == len(header)]
+    names = [_with_point(name, dialect) for name in header]
+    alike = sum(_is_cell(names, place, [row[place] for row in below]) for place in range(len(header)))
     if below and 3 * alike >= len(header):
         raise InputError(
             f"{where}: the first line looks like a row of data: {alike} of its {len(header)} cells are like those below them; "
             "put a line with the names of the columns above it"
         )
     return header
+
+
+def _with_point(cell: str, dialect: Dialect) -> str:
+    return cell.replace(",", ".") if dialect.decimal == "," and re.fullmatch(COMMA_DECIMAL, cell) else cell
 
 
 def _is_cell(header: Sequence[str], place: int, cells: Sequence[str]) -> bool:

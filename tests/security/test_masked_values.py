@@ -13,8 +13,10 @@ import yaml
 
 import dit_dask as dit
 from dit_dask.cli import main
+from dit_dask.config.table import CsvConfig
 from dit_dask.errors import DitError, ExternalSanitizerError, InputError, RunError, describe
 from dit_dask.inputs.header import read_header
+from dit_dask.inputs.read import look
 from dit_dask.sanitizers.external.release_reader import ReleaseReader
 from tests.audits import WORKED, WORKED_SCHEMA, loaded
 
@@ -143,4 +145,4 @@ def test_a_table_without_header_is_refused_before_its_first_person_becomes_names
 )
 def test_names_are_not_taken_for_data(header: str) -> None:
     content = f"{header}\n{OTHERS}".encode()
-    assert read_header(io.BytesIO(content), "people.csv") == header.split(",")
+    assert read_header(*look(io.BytesIO(content), CsvConfig(), None, "people.csv"), "people.csv") == header.split(",")
