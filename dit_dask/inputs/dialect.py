@@ -7,7 +7,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -39,9 +39,14 @@ class Dialect:
 
     def rows(self, text: str, *, strict: bool = False) -> Iterator[list[str]]:
         """Read lines of cells, without empty lines; strictly, a quote that is not closed is an error."""
-        quoting, sign = (csv.QUOTE_NONE, None) if self.quote == NO_QUOTE else (csv.QUOTE_MINIMAL, self.quote)
         lines = io.StringIO(text, newline="")
-        reader = csv.reader(lines, delimiter=self.separator, quotechar=sign, quoting=quoting, strict=strict)
+        reader = csv.reader(
+            lines,
+            delimiter=self.separator,
+            quotechar=None if self.quote == NO_QUOTE else self.quote,
+            quoting=csv.QUOTE_NONE if self.quote == NO_QUOTE else csv.QUOTE_MINIMAL,
+            strict=strict,
+        )
         return (row for row in reader if row)
 
     def described(self) -> str:
@@ -107,7 +112,11 @@ def find_dialect(peeked: Peeked, encoding: str, given: CsvConfig, columns: Seque
         raise InputError(f"{where}: the separator may be {found}; set data.csv.separator")
     widest = max(candidates, key=lambda dialect: _header_width(peeked, dialect))
     chosen = (named or fitting or [widest])[0]
-    decimal = given.decimal or _find_decimal(peeked.rows(chosen)[1:])
+    rows = peeked.rows(chosen)
+    lines = peeked.rows(replace(chosen, quote=NO_QUOTE))
+    if given.quote is None and len(lines) != len(rows) and all(len(line) == len(lines[0]) for line in lines):
+        raise InputError(f"{where}: quotes may be around several lines or be part of the cells; set data.csv.quote")
+    decimal = given.decimal or _find_decimal(rows[1:])
     return Dialect(chosen.separator, encoding, decimal, chosen.quote)
 
 

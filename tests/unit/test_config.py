@@ -52,7 +52,10 @@ def test_the_published_schema_is_up_to_date() -> None:
         ({"data": {}}, "data.source is missing"),
         ({"data": {"source": "s3://${BUCKET}/a.csv"}}, "is read only in storage_options"),
         ({"schema": {"quasi_identifiers": {}, "sensitive": "s"}}, "at least 1 name"),
-        ({"schema": {"quasi_identifiers": {"x": {"kind": "text"}}, "sensitive": "s"}}, "known: categorical, numeric"),
+        (
+            {"schema": {"quasi_identifiers": {"x": {"kind": "text"}}, "sensitive": "s"}},
+            "known: boolean, categorical, date, numeric, ordinal",
+        ),
         (
             {"schema": {"quasi_identifiers": {"x": {"kind": "numeric", "hierarchy": "h"}}, "sensitive": "s"}},
             "takes no hierarchy",
