@@ -41,8 +41,7 @@ def read_frame(config: Config, columns: Sequence[str] | None) -> tuple[pd.DataFr
     source = config.data.source
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
-    rules = TextRules(config.data.csv or CsvConfig(), _number_columns(config))
-    return read_files(*source_files(config), columns, "data.source", rules)
+    return read_files(*source_files(config), columns, "data.source", _source_rules(config))
 
 
 def _number_columns(config: Config) -> NumberColumns:
@@ -96,8 +95,6 @@ def _read_file(
 ) -> pd.DataFrame:
     """Read one file; text stays text, so that nothing is guessed from it."""
     name, (location, where) = file_name(path), origin
-    if re.search(r"\.tsv(\.\w+)?$", name) and rules.csv.separator is None:
-        rules = replace(rules, csv=replace(rules.csv, separator="\t"))
 
     def content() -> pd.DataFrame:
         with fs.open(path, "rb") as file:
@@ -105,8 +102,8 @@ def _read_file(
                 return _read_parquet(file, columns, f"{where}: {name}")
             if name.endswith(".xlsx"):
                 return _read_excel(file, columns, f"{where}: {name}")
-            opened = next((unpack(file, f"{where}: {name}") for end, unpack in UNPACK.items() if name.endswith(end)), file)
-            return _read_csv(opened, columns, f"{where}: {name}", rules)
+            opened = _unpacked(file, name, f"{where}: {name}")
+            return _read_csv(opened, columns, f"{where}: {name}", _for_file(rules, name))
 
     try:
         return reading(content)
@@ -127,13 +124,42 @@ def look(file: Any, given: CsvConfig, columns: Sequence[str] | None, where: str)
         raise InputError(f"{where}: the header line is not CSV: {error}") from error
 
 
+def source_dialect(config: Config) -> Dialect | None:
+    """Find how the first file of a source is written; None if it is not text."""
+    if config.data.source == EMBEDDED:
+        return None
+    _, fs, paths = source_files(config)
+    name = file_name(paths[0])
+    if name.endswith((".parquet", ".xlsx")):
+        return None
+    with fs.open(paths[0], "rb") as file:
+        where = f"data.source: {name}"
+        return look(_unpacked(file, name, where), _for_file(_source_rules(config), name).csv, None, where)[1]
+
+
+def _source_rules(config: Config) -> TextRules:
+    return TextRules(config.data.csv or CsvConfig(), _number_columns(config))
+
+
+def _for_file(rules: TextRules, name: str) -> TextRules:
+    """A .tsv file has tabs unless the config says otherwise."""
+    if re.search(r"\.tsv(\.\w+)?$", name) and rules.csv.separator is None:
+        return replace(rules, csv=replace(rules.csv, separator="\t"))
+    return rules
+
+
+def _unpacked(file: Any, name: str, where: str) -> Any:
+    return next((unpack(file, where) for end, unpack in UNPACK.items() if name.endswith(end)), file)
+
+
 def _read_csv(file: Any, columns: Sequence[str] | None, where: str, rules: TextRules) -> pd.DataFrame:
     peeked, dialect = look(file, rules.csv, columns, where)
     header = read_header(peeked, dialect, where)
     columns = header if columns is None else columns
     known = f"read with {dialect.described()}; data.csv sets them"
     check_names(header, columns, where, f"; {known}")
-    if dialect != Dialect() and rules.csv != CsvConfig(**asdict(dialect)):
+    told, usual = asdict(rules.csv), asdict(Dialect())
+    if any(told[key] is None and value != usual[key] for key, value in asdict(dialect).items()):
         logging.getLogger("dit_dask.inputs").info("%s is %s", where, known)
     frame = _read_cells(file, columns, dialect, where)
     return rules.columns.with_points(frame, dialect, is_given=rules.csv.decimal is not None, where=where)
