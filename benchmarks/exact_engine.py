@@ -16,7 +16,7 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from dit_dask.adversaries import Adversary  # noqa: E402
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB  # noqa: E402
 from dit_dask.adversaries.classifier import Classifier  # noqa: E402
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency  # noqa: E402
@@ -38,8 +39,10 @@ from dit_dask.engines import (  # noqa: E402
     brute_force,
     exact,
 )
+from dit_dask.engines.influence import compare  # noqa: E402
 from dit_dask.sanitizers.claims import KAnonymity, LDiversity  # noqa: E402
 from dit_dask.sanitizers.mondrian import Mondrian  # noqa: E402
+from dit_dask.sanitizers.raw import Raw  # noqa: E402
 from dit_dask.values.hierarchy import parse  # noqa: E402
 from dit_dask.values.schema import Attribute, Schema, Secret  # noqa: E402
 from dit_dask.values.table import Table, collapse  # noqa: E402
@@ -47,12 +50,30 @@ from tests.oracles import reference  # noqa: E402
 
 QI = ("age", "education", "marital-status", "hours-per-week", "native-country")
 SECRET, NUMERIC = "occupation", ("age", "hours-per-week")
-RULES = {"k=5": Mondrian(KAnonymity(5), (5, False, True)), "l=3": Mondrian(LDiversity(3), (3, True, True))}
+RULES = {
+    "k=5": Mondrian(KAnonymity(5), (5, False, True)),
+    "l=3": Mondrian(LDiversity(3), (3, True, True)),
+    "raw": Raw(),
+}
+ADVERSARIES = {
+    "bernoulli-nb": (BernoulliNB(),),
+    "conditional-frequency": (ConditionalFrequency(),),
+    "both": (BernoulliNB(), ConditionalFrequency()),
+}
+PUBLISHED = {"bernoulli-nb": reference.naive_bayes, "conditional-frequency": reference.conditional_frequency}
 
 
-def procedure_of(rule: str) -> ReleaseProcedure:
-    """The published adversary against one of the RULES."""
-    return ReleaseProcedure(RULES[rule], TF(), BernoulliNB(), SIMPLE["emd"], 0, "benchmark")
+def procedure_of(rule: str, adversary: Adversary | None = None, *, again: bool = False) -> ReleaseProcedure:
+    """An adversary, the published one if none is given, against one of the RULES; perhaps without any shortcut."""
+    sanitizer = SimpleNamespace(release=RULES[rule].release) if again else RULES[rule]
+    return ReleaseProcedure(sanitizer, TF(), {"only": adversary or BernoulliNB()}, SIMPLE["emd"], 0, "benchmark")
+
+
+def run_exact(table: Table, records: np.ndarray, rule: str, adversaries: str) -> None:
+    """Compute all distances of some ADVERSARIES in one pass, with the base tree."""
+    exact._grown.cache_clear()
+    for block, found in exact.blocks(table, records, RULES[rule], ADVERSARIES[adversaries]):
+        compare(dict(enumerate(found)), table.secret[records[block]], SIMPLE["emd"])
 
 
 def adult_rows(data: Path, rows: int) -> list[dict[str, str]]:
@@ -108,6 +129,7 @@ def continuous(_data: Path, rows: int) -> Table:
 
 
 TABLES = {"jittered": jittered, "continuous": continuous}
+PUBLISHED_CASES = [(kind, rule, "bernoulli-nb") for kind in TABLES for rule in ("k=5", "l=3")]
 
 
 def seconds(action, repeat: int = 1) -> float:
@@ -120,8 +142,8 @@ def seconds(action, repeat: int = 1) -> float:
     return min(times)
 
 
-def published_seconds(data: Path, rows: list[dict[str, str]], rule: str, records: int) -> float:
-    """Return the seconds a record of plain-Python Mondrian and a fit of scikit-learn's BernoulliNB."""
+def published_seconds(data: Path, rows: list[dict[str, str]], rule: str, adversary: str, records: int) -> float:
+    """Return the seconds a record of plain-Python Mondrian and a fit of scikit-learn's BernoulliNB, or counts of a class."""
     attributes = []
     for column in QI:
         if column in NUMERIC:
@@ -136,7 +158,7 @@ def published_seconds(data: Path, rows: list[dict[str, str]], rule: str, records
     def remove(place: int) -> None:
         others, kept = values[:place] + values[place + 1 :], secrets[:place] + secrets[place + 1 :]
         root = reference.mondrian(others, kept, attributes, **parameters)
-        reference.naive_bayes(root, kept, attributes, values[place], domain)
+        PUBLISHED[adversary](root, kept, attributes, values[place], domain)
 
     return seconds(lambda: [remove(place) for place in range(records)]) / records
 
@@ -147,26 +169,25 @@ def speed(data: Path) -> None:
     table = adult_table(data, rows)
     everyone, some = np.arange(table.distinct), np.random.default_rng(3).choice(table.distinct, 100, replace=False)
     print(f"\n10,000 Adult rows, {table.distinct} distinct records; brute force from 100, the published procedure from 3\n")
-    print("| | exact, all records | brute force, a record | its ratio | published procedure, a record | its ratio |")
-    print("|---|---|---|---|---|---|")
-    for rule in RULES:
-        procedure = procedure_of(rule)
-        again = replace(procedure, sanitizer=SimpleNamespace(release=procedure.sanitizer.release))
-        exact.influence(table, everyone, procedure)  # compiles
-        brute_force.influence(table, some[:2], again)
-        fast = seconds(lambda p=procedure: exact.influence(table, everyone, p), 5)
-        brute = seconds(lambda p=again: brute_force.influence(table, some, p)) / len(some)
-        published = published_seconds(data, rows, rule, 3)
-        ratios = [each * table.distinct / fast for each in (brute, published)]
-        print(f"| {rule} | {fast:.3f} s | {brute * 1e3:.2f} ms | {ratios[0]:,.0f}", end=" | ")
-        print(f"{published * 1e3:,.0f} ms | {ratios[1]:,.0f} |")
+    print("| release | adversary | exact, all records | brute force, a record | its ratio | published, a record | its ratio |")
+    print("|---|---|---|---|---|---|---|")
+    for rule, name in product(RULES, ADVERSARIES):
+        procedures = [procedure_of(rule, adversary, again=True) for adversary in ADVERSARIES[name]]
+        run_exact(table, everyone, rule, name)  # compiles
+        brute_force.together(table, some[:2], procedures)
+        fast = seconds(lambda rule=rule, name=name: run_exact(table, everyone, rule, name), 5)
+        brute = seconds(lambda procedures=procedures: brute_force.together(table, some, procedures)) / len(some)
+        cells = [f"{brute * 1e3:.2f} ms", f"{brute * table.distinct / fast:,.0f}"]
+        if rule != "raw" and name in PUBLISHED:
+            published = published_seconds(data, rows, rule, name, 3)
+            cells += [f"{published * 1e3:,.0f} ms", f"{published * table.distinct / fast:,.0f}"]
+        print(f"| {rule} | {name} | {fast:.3f} s | {' | '.join([*cells, '–', '–'][:4])} |", flush=True)
 
 
 def adversaries(data: Path) -> None:
     """Other adversaries on the same sample: a record with and without sanitising again."""
     table = adult_table(data, adult_rows(data, 10_000))
     models = {
-        "conditional-frequency": ConditionalFrequency(),
         "DecisionTreeClassifier": Classifier(DecisionTreeClassifier(random_state=0), True),
         "LogisticRegression": Classifier(LogisticRegression(), True),
     }
@@ -174,29 +195,28 @@ def adversaries(data: Path) -> None:
     print("\n10,000 Adult rows, k=5: a record, from 60 records\n")
     print("| adversary | sanitised again | base release plus difference |\n|---|---|---|")
     for name, model in models.items():
-        procedure = replace(procedure_of("k=5"), adversary=model)
-        again = replace(procedure, sanitizer=SimpleNamespace(release=procedure.sanitizer.release))
+        procedure, again = procedure_of("k=5", model), procedure_of("k=5", model, again=True)
         brute_force.influence(table, some[:2], procedure)
         before, after = (seconds(lambda p=p: brute_force.influence(table, some, p)) / len(some) for p in (again, procedure))
         print(f"| {name} | {before * 1e3:.2f} ms | {after * 1e3:.2f} ms |")
 
 
-def part(data: Path, kind: str, rows: int, rule: str, share: tuple[int, int]) -> None:
+def part(data: Path, case: list[str], rows: int, share: tuple[int, int]) -> None:
     """Evaluate share[0] of share[1] equal parts of a table's records and print what it took, as JSON."""
+    kind, rule, name = case
     warm, procedure = TABLES[kind](data, 1000), procedure_of(rule)
-    exact.influence(warm, np.arange(warm.distinct), procedure)
+    run_exact(warm, np.arange(warm.distinct), rule, name)
     table = TABLES[kind](data, rows)
     start = time.process_time()
-    base = exact.prepare(table, procedure)
-    targets = exact.chunks(table, np.arange(table.distinct), procedure, share[1], base)[share[0]]
-    exact.influence(table, targets, procedure, base)
+    targets = exact.chunks(table, np.arange(table.distinct), procedure, share[1])[share[0]]
+    run_exact(table, targets, rule, name)
     took = time.process_time() - start
     print(json.dumps({"seconds": took, "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 
-def measure(data: Path, kind: str, rows: int, rule: str, shares: int = 1) -> tuple[float, float]:
+def measure(data: Path, case: tuple[str, str, str], rows: int, shares: int = 1) -> tuple[float, float]:
     """Return the seconds and megabytes of the slowest and largest of `shares` processes side by side."""
-    command = [sys.executable, __file__, "--data", str(data), "--one", kind, str(rows), rule]
+    command = [sys.executable, __file__, "--data", str(data), "--one", *case, str(rows)]
     running = [
         subprocess.Popen([*command, str(share), str(shares)], stdout=subprocess.PIPE, text=True) for share in range(shares)
     ]
@@ -207,21 +227,21 @@ def measure(data: Path, kind: str, rows: int, rule: str, shares: int = 1) -> tup
 def growth(data: Path, sizes: list[int]) -> None:
     """One process, all records of ever larger tables."""
     headings = " | ".join(f"{size:,} rows" for size in sizes)
-    print(f"\n| table | rule | {headings} | exponent |\n|---|---|{'---|' * (len(sizes) + 1)}")
-    for kind in TABLES:
-        for rule in RULES:
-            took = [measure(data, kind, size, rule)[0] for size in sizes]
-            exponent = math.log(took[-1] / took[0]) / math.log(sizes[-1] / sizes[0])
-            print(f"| {kind} | {rule} | {' | '.join(f'{each:.2f} s' for each in took)} | {exponent:.2f} |", flush=True)
+    print(f"\n| table | release | adversary | {headings} | exponent |\n|---|---|---|{'---|' * (len(sizes) + 1)}")
+    more = [("jittered", rule, name) for rule in ("k=5", "raw") for name in ("conditional-frequency", "both")]
+    for case in [*PUBLISHED_CASES, *more]:
+        took = [measure(data, case, size)[0] for size in sizes]
+        exponent = math.log(took[-1] / took[0]) / math.log(sizes[-1] / sizes[0])
+        print(f"| {' | '.join(case)} | {' | '.join(f'{each:.2f} s' for each in took)} | {exponent:.2f} |", flush=True)
 
 
 def large(data: Path, rows: int, largest: int) -> None:
     """Two processes with half of the records each; then one with all of an even larger table."""
-    print("\n| table | rows | rule | processes | slowest | largest peak memory |\n|---|---|---|---|---|---|")
-    cases = [(kind, rows, rule, 2) for kind in TABLES for rule in RULES]
-    for kind, size, rule, shares in [*cases, ("jittered", largest, "k=5", 1)]:
-        took, megabytes = measure(data, kind, size, rule, shares)
-        print(f"| {kind} | {size:,} | {rule} | {shares} | {took:.1f} s | {megabytes:,.0f} MB |", flush=True)
+    print("\n| table | release | adversary | rows | processes | slowest | largest peak memory |\n|---|---|---|---|---|---|---|")
+    cases = [(case, rows, 2) for case in PUBLISHED_CASES]
+    for case, size, shares in [*cases, (PUBLISHED_CASES[0], largest, 1)]:
+        took, megabytes = measure(data, case, size, shares)
+        print(f"| {' | '.join(case)} | {size:,} | {shares} | {took:.1f} s | {megabytes:,.0f} MB |", flush=True)
 
 
 def main() -> None:
@@ -233,11 +253,11 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the table for two processes")
     parser.add_argument("--largest", type=int, default=5_000_000)
-    parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=6, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        kind, rows, rule, share, shares = options.one
-        part(options.data, kind, int(rows), rule, (int(share), int(shares)))
+        *case, rows, share, shares = options.one
+        part(options.data, case, int(rows), (int(share), int(shares)))
         return
     actions = {
         "speed": lambda: speed(options.data),

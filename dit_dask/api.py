@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask import cluster, run
-from dit_dask.audit.gates import Verdict
+from dit_dask import run
 from dit_dask.audit.grammar import check_config
 from dit_dask.audit.statistics import by_name
 from dit_dask.audit.summary import TestSummary, read_curves
+from dit_dask.audit.verdict import RunVerdict
 from dit_dask.errors import DitError, unknown
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import progress
@@ -38,7 +38,7 @@ class Result:
     folder: Folder
     summaries: Sequence[TestSummary]
     entries: Sequence[MeasureEntry]
-    verdicts: Sequence[Verdict]
+    verdict: RunVerdict
     secrets: tuple[str, ...]
     """The sensitive values in the order that `predicted` counts them; they stay in this process."""
 
@@ -49,8 +49,8 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether every gate passed."""
-        return all(verdict.passed for verdict in self.verdicts)
+        """Whether every gate passed; False where one cannot be judged."""
+        return self.verdict.is_allowed
 
     @property
     def tests(self) -> list[dict[str, Any]]:
@@ -151,7 +151,7 @@ def audit(
     }
     checked = check_config(document, folder=str(Path.cwd()))
     workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    connect = cluster.in_process if client is None else lambda: nullcontext(client)
+    connect = None if client is None else lambda: nullcontext(client)
     try:
         prepared = run.prepare(checked, None if isinstance(data, str) else data)
         finished = run.run(prepared, run.Workers(connect, workers), progress.choose_progress(quiet=quiet))
@@ -160,7 +160,7 @@ def audit(
             raise type(error)(error.revealed()) from error
         raise
     secrets = prepared.rows.table.schema.sensitive.levels
-    return Result(finished.folder, finished.summaries, finished.measures, finished.verdicts, secrets)
+    return Result(finished.folder, finished.summaries, finished.measures, finished.verdict, secrets)
 
 
 def closeness(

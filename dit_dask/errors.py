@@ -81,13 +81,13 @@ def first_line(error: BaseException | None, limit: int | None = None) -> str:
     return (str(error).strip().splitlines() or [""])[0][:limit]
 
 
-def unknown(what: str, got: object, known: Iterable[str]) -> InputError:
-    """Name the nearest known name first, then all of them."""
+def unknown(what: str, got: object, known: Iterable[str], hint: str = "") -> InputError:
+    """Name the nearest known name first, then all of them; `hint` says what else there may be."""
     import difflib
 
     names = sorted(known)
     folded = {name.casefold(): name for name in names}
     text = got[:MOST_QUOTED] if isinstance(got, str) else quote(got)
     near = difflib.get_close_matches(text.casefold(), folded, n=1, cutoff=0)
-    hint = f"did you mean {folded[near[0]]!r}? " if near else ""
-    return InputError(f"{what}: unknown {quote(got)}; {hint}known: {', '.join(names) or 'none'}")
+    nearest = f"did you mean {folded[near[0]]!r}? " if near else ""
+    return InputError(f"{what}: unknown {quote(got)}; {nearest}known: {', '.join(names) or 'none'}{hint}")

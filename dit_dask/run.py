@@ -12,29 +12,35 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.audit import gates, index, manifest, plan
+from dit_dask.audit import index, manifest, plan
 from dit_dask.audit.build import build_tests, external_columns
-from dit_dask.audit.gates import Gate, Verdict
-from dit_dask.audit.grammar import config_record, redact
+from dit_dask.audit.controls import ControlSummary
+from dit_dask.audit.gates import CLAIMS, Gate
+from dit_dask.audit.grammar import config_record, own_gates, read_gates, redact
 from dit_dask.audit.identity import run_digest, secret_key, test_id
 from dit_dask.audit.journal import Journal, Opened, open_journal
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
 from dit_dask.audit.parts import part_name
+from dit_dask.audit.plan import TestPlan
 from dit_dask.audit.state import TestState
 from dit_dask.audit.summary import (
     Outcome,
     TestSummary,
     read_complete,
+    read_distributions,
     read_measures,
     results_are_complete,
     summarise,
     write_results,
 )
 from dit_dask.audit.test import Test
+from dit_dask.audit.verdict import Evidence, RunVerdict, claim_verdict, judge, read_verdict, write_verdict
+from dit_dask.audit.warnings import data_warnings, gate_warnings
 from dit_dask.config.document import Config
 from dit_dask.errors import DitError, InputError
 from dit_dask.execution import external, measures, tests
+from dit_dask.execution.baselines import Baseline, execute_baselines, plan_baselines
 from dit_dask.execution.checkpoint import Checkpoint, GateFailedError
 from dit_dask.execution.progress import Progress, Silent
 from dit_dask.execution.runner import TaskRunner
@@ -52,15 +58,22 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
+SHORT_SECONDS = 5.0  # of engine time on one core: two workers need about as long to start
+SHORT_CELLS = 2_000_000  # of tables under measures: seconds, too
+
 
 @dataclass(frozen=True)
 class Workers:
-    """How to connect to the workers, how many there are, the bytes that each may use, and how long they may finish nothing."""
+    """How to connect to the workers, how many there are, the bytes that each may use, and how long they may finish nothing.
 
-    connect: Callable[[], AbstractContextManager[Client]]
+    Without `connect` the work is done in this process; so it is if `only_if_long` and the work is short.
+    """
+
+    connect: Callable[[], AbstractContextManager[Client]] | None
     count: int
-    memory: int | None = None
+    memory: Callable[[], int | None] = lambda: None
     stall_seconds: float | None = None
+    only_if_long: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +96,9 @@ class RunResult:
     folder: Folder
     summaries: Sequence[TestSummary]
     measures: Sequence[MeasureEntry]
-    verdicts: Sequence[Verdict]
+    verdict: RunVerdict
     personal_data: Sequence[str] = ()  # files of the folder that must not be shared
     stopped: bool = False  # before its end, because a gate has failed already
-
-    @property
-    def passed(self) -> bool:
-        """Whether every gate passed."""
-        return all(verdict.passed for verdict in self.verdicts)
 
 
 def probe(config: Config) -> None:
@@ -106,7 +114,7 @@ def test_names(config: Config) -> list[str]:
 
 def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
     """Check everything that needs no cluster: gates, parameters, table, files."""
-    parsed = [gates.parse(text, f"gates[{position}]") for position, text in enumerate(config.gates)]
+    parsed = read_gates(config)
     seen = external_columns(config)
     if config.measures:
         rows, cells = load_with(config, columns_of(config.measures), frame, seen)
@@ -150,11 +158,26 @@ def _absolute(location: Location) -> Location:
 
 
 @dataclass(frozen=True, eq=False)
+class Draft:
+    """The plans before they are fixed, the cells that measures look at, and whether the tests were timed in this process."""
+
+    plans: Mapping[str, TestPlan]
+    measured_cells: int
+    is_timed: bool
+
+    @property
+    def is_short(self) -> bool:
+        """Whether worker processes would take longer to start than they could save."""
+        return sum(one.seconds for one in self.plans.values()) < SHORT_SECONDS and self.measured_cells < SHORT_CELLS
+
+
+@dataclass(frozen=True, eq=False)
 class Session:
     """The workers of a run while it is under way; `connection` closes them before the results are published."""
 
-    client: Client
+    client: Client | None
     workers: Workers
+    draft: Draft | None
     progress: Progress
     connection: ExitStack
     clock: Clock
@@ -167,8 +190,11 @@ def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: b
         progress.note(f"nothing new: this data was audited at {stored.timings.finished}")
         return _publish_stored(prepared, stored)
     clock = Clock()
+    draft = _draft_plans(prepared, workers, fresh=fresh)
+    clock.lap("plan")
+    connect = None if workers.only_if_long and draft is not None and draft.is_short else workers.connect
     with ExitStack() as connection:
-        client = connection.enter_context(workers.connect())
+        client = None if connect is None else connection.enter_context(connect())
         clock.lap("cluster")
         if fresh:
             manifest.discard(prepared.folder)
@@ -176,16 +202,33 @@ def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: b
         is_new = not prepared.folder.names("")
         journal = _open(prepared, progress)
         try:
-            return _complete(prepared, journal, Session(client, workers, progress, connection, clock))
+            return _complete(prepared, journal, Session(client, workers, draft, progress, connection, clock))
         except GateFailedError as error:
             journal.fail(f"stopped early: {error}")
-            return RunResult(prepared.folder, [], [], error.verdicts, journal.manifest.personal_data, stopped=True)
+            verdict = RunVerdict(error.verdicts, has_controls=False)
+            return RunResult(prepared.folder, [], [], verdict, journal.manifest.personal_data, stopped=True)
         except BaseException as error:
             if is_new and isinstance(error, InputError) and prepared.folder.names("") <= {manifest.NAME}:
                 manifest.discard(prepared.folder)  # refused before any work: there is nothing to resume
             else:
                 journal.fail(str(error) if isinstance(error, DitError) else type(error).__name__)
             raise
+
+
+def _draft_plans(prepared: PreparedRun, workers: Workers, *, fresh: bool) -> Draft | None:
+    """Plan before anything is started or written, where that decides whether workers are needed.
+
+    Only its first calls, which workers make, tell how long an external sanitizer takes.
+    """
+    if workers.connect is not None and not workers.only_if_long:
+        return None
+    if any(test.external is not None for test in prepared.tests):
+        return None
+    stored = None if fresh else manifest.read(prepared.folder)
+    cells = 0 if prepared.measure_plan is None else prepared.measure_plan.cells
+    if stored is not None and stored.versions == manifest.versions() and plan.are_usable(stored.plan, prepared.tests):
+        return Draft(stored.plan, cells, is_timed=False)
+    return Draft(plan.make(prepared.tests, workers.count), cells, is_timed=True)
 
 
 def _finished_manifest(prepared: PreparedRun) -> Manifest | None:
@@ -206,24 +249,29 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     """Plan and execute what is missing on the workers, then publish."""
     progress, clock = session.progress, session.clock
     journal.reopen()
-    if session.client.dashboard_link:
+    if session.client is not None and session.client.dashboard_link:
         progress.note(f"{session.client.dashboard_link} shows the cluster at work")
     runner = TaskRunner(session.client, Watchdog(session.workers.stall_seconds), progress)
-    _compiling = tests.start_compiling(session.client)  # a future that nobody waits for must still be held
-    prepared = _plan(prepared, journal, runner, session.workers)
+    _compiling = None if session.client is None else tests.start_compiling(session.client)  # held, or it would be cancelled
+    prepared = _plan(prepared, journal, runner, session)
     _remove_unplanned(prepared, journal.manifest)
     states = _restore(prepared, journal.manifest, progress)
     clock.lap("plan")
-    outcomes, entries = _execute(prepared, journal, states, runner)
+    is_warm = session.client is None and session.draft is not None and session.draft.is_timed
+    outcomes, entries = _execute(prepared, journal, states, runner, is_warm=is_warm)
+    baselines = _execute_baselines(prepared, runner)
     session.connection.close()
     clock.lap("work")
     stored = manifest.read(prepared.folder)
     if stored and _is_finished(prepared, stored, states):  # the same audit ran elsewhere at the same time and was first
         return _publish_stored(prepared, stored)
-    summaries = [summarise(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
+    attainable = {test: baseline.attainable for baseline in baselines for test in baseline.tests}
+    pairs = zip(states, outcomes, strict=True)
+    summaries = [summarise(state, outcome, attainable[state.test.id]) for state, outcome in pairs]
     write_results(prepared.folder, summaries, outcomes, entries)
     journal.finish({state.test.id: state.parts() for state in states}, clock.laps)
-    return _publish(prepared, journal.completed(), summaries, entries)
+    controls = [control for baseline in baselines for control in baseline.controls]
+    return _publish(prepared, journal.completed(), summaries, entries, controls)
 
 
 def _remove_unplanned(prepared: PreparedRun, current: Manifest) -> None:
@@ -291,6 +339,8 @@ def _resolve_config(config: Config, key: bytes) -> dict[str, Any]:
         "tests": [point.document() for point in config.tests],
         "measures": [point.measure.document() for point in config.measures],
         "gates": config.gates,
+        "claims": config.claims,
+        "controls": config.controls,
         "stop_on_breach": config.stop_on_breach,
         "output": {key: value for key, value in asdict(config.output).items() if value is not None},
         "cluster": asdict(config.cluster),
@@ -306,16 +356,21 @@ def _count_work(prepared: PreparedRun) -> str:
     return " and ".join(f"{count} {noun}{'s' if count > 1 else ''}" for noun, count in counts.items() if count)
 
 
-def _plan(prepared: PreparedRun, journal: Journal, runner: TaskRunner, workers: Workers) -> PreparedRun:
+def _plan(prepared: PreparedRun, journal: Journal, runner: TaskRunner, session: Session) -> PreparedRun:
     """Probe external sanitizers, unless an earlier session did, and fix the plan; return the run with the rows to test."""
     plans = journal.manifest.plan if plan.are_usable(journal.manifest.plan, prepared.tests) else {}
     known = {test: kept.probe for test, kept in plans.items() if kept.probe is not None}
     probe_test, by_risk = partial(external.probe_on_cluster, runner), prepared.config.stop_on_breach
     probed, results = external.probe_sanitizers(prepared.tests, known, probe_test, runner.progress, by_risk=by_risk)
     if not plans:
-        usable = partial(plan.are_usable, tests=probed)
-        plans = manifest.agreed_plan(prepared.folder, lambda: plan.make(probed, workers.count, results), usable)
-        plan.memory_needed(workers.memory)
+        draft, usable = session.draft, partial(plan.are_usable, tests=probed)
+
+        def make() -> Mapping[str, TestPlan]:
+            return plan.make(probed, session.workers.count, results) if draft is None else draft.plans
+
+        plans = manifest.agreed_plan(prepared.folder, make, usable)
+        if session.client is not None:
+            plan.memory_needed(session.workers.memory())
     journal.plan(plans)
     return replace(prepared, tests=probed)
 
@@ -333,39 +388,84 @@ def _restore(prepared: PreparedRun, current: Manifest, progress: Progress) -> li
 
 
 def _execute(
-    prepared: PreparedRun, journal: Journal, states: Sequence[TestState], runner: TaskRunner
+    prepared: PreparedRun, journal: Journal, states: Sequence[TestState], runner: TaskRunner, *, is_warm: bool
 ) -> tuple[Sequence[Outcome], Sequence[MeasureEntry]]:
     """Run the tests, then the measures."""
     early = prepared.gates if prepared.config.stop_on_breach else ()
     checkpoint = Checkpoint(journal, states, early, runner.progress)
-    outcomes = tests.execute_tests(runner, prepared.tests, prepared.folder, states, checkpoint) if states else []
+    outcomes = []
+    if states:
+        outcomes = tests.execute_tests(runner, prepared.tests, prepared.folder, states, checkpoint, warmed_up=is_warm)
     for note in sorted(set().union(*(state.notes for state in states))):
         runner.progress.note(f"an adversary raised {note} while training")
     measure_plan = prepared.measure_plan
     return outcomes, [] if measure_plan is None else measures.execute_measures(runner, measure_plan, prepared.folder)
 
 
+def _execute_baselines(prepared: PreparedRun, runner: TaskRunner) -> list[Baseline]:
+    """Find out what the tests could have shown at most, and test the controls."""
+    plans = plan_baselines(prepared.tests, prepared.rows, prepared.config.seed)
+    return execute_baselines(runner, plans, controls=prepared.config.controls)
+
+
 def _is_finished(prepared: PreparedRun, stored: Manifest, states: Sequence[TestState]) -> bool:
     """Tell whether a run is complete and nothing of it was lost or altered since."""
     unchanged = all(list(stored.parts.get(state.test.id, ())) == state.parts() for state in states)
     is_there = stored.is_complete and unchanged and results_are_complete(prepared.folder)
-    return is_there and measures.is_complete(prepared.measure_plan, prepared.folder)
+    return is_there and measures.is_complete(prepared.measure_plan, prepared.folder) and _has_controls(prepared)
+
+
+def _has_controls(prepared: PreparedRun) -> bool:
+    """Whether the stored verdict has the controls, where they are asked for."""
+    try:
+        return read_verdict(prepared.folder).has_controls or not prepared.config.controls
+    except InputError:
+        return False
 
 
 def _publish_stored(prepared: PreparedRun, stored: Manifest) -> RunResult:
     """Publish the results that the folder holds."""
-    return _publish(prepared, stored, read_complete(prepared.folder)[1], read_measures(prepared.folder))
+    folder = prepared.folder
+    return _publish(prepared, stored, read_complete(folder)[1], read_measures(folder), read_verdict(folder).controls)
 
 
 def _publish(
-    prepared: PreparedRun, completed: Manifest, summaries: Sequence[TestSummary], entries: Sequence[MeasureEntry]
+    prepared: PreparedRun,
+    completed: Manifest,
+    summaries: Sequence[TestSummary],
+    entries: Sequence[MeasureEntry],
+    controls: Sequence[ControlSummary],
 ) -> RunResult:
-    """Judge, write the report, and only then call the run complete."""
-    folder, verdicts = prepared.folder, gates.judge(prepared.gates, summaries)
-    html.write(folder, completed, summaries, entries, verdicts)
+    """Judge, write the verdict and the report, and only then call the run complete."""
+    folder = prepared.folder
+    verdict = _judge(prepared, summaries, entries, controls)
+    write_verdict(folder, verdict)
+    html.write(folder, completed, summaries, entries, verdict)
     manifest.write(folder, completed)
     index.append(prepared.output, index.describe_run(folder, completed, summaries))
-    return RunResult(folder, summaries, entries, verdicts, completed.personal_data)
+    return RunResult(folder, summaries, entries, verdict, completed.personal_data)
+
+
+def _judge(
+    prepared: PreparedRun,
+    summaries: Sequence[TestSummary],
+    entries: Sequence[MeasureEntry],
+    controls: Sequence[ControlSummary],
+) -> RunVerdict:
+    """Judge by the gates of the config and of its tests, and by what the sanitizers claim."""
+    config, chosen = prepared.config, prepared.gates
+    own = {test.id: own_gates(test.config) for test in prepared.tests if test.config.gates}
+    verdicts = judge(chosen, Evidence(summaries, entries, read_distributions(prepared.folder, summaries)), own)
+    warnings = [*data_warnings(prepared.rows), *gate_warnings(chosen, own, summaries)]
+    judged = {verdict.test for verdict in verdicts if verdict.gate == CLAIMS}
+    for one in summaries:
+        if one.claim_holds is False and one.test not in judged:
+            broken = claim_verdict(one)
+            if config.claims == "fail":
+                verdicts.append(broken)
+            else:
+                warnings.append(f"{one.test}: {broken.reason}")
+    return RunVerdict(verdicts, controls if config.controls else (), config.controls, warnings)
 
 
 class Clock:

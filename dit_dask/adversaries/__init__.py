@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Floats
 
 IMPORT_PATH = classifier.KIND
+PANEL = ("bernoulli-nb", "conditional-frequency")  # exact, cheap, and blind to different things
 
 
 class Adversary(Protocol):

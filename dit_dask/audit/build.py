@@ -42,7 +42,9 @@ def build_tests(config: Config, rows: Rows, read: ReadText) -> list[Test]:
             if other.parameters == parameters:
                 raise InputError(f"{point.where} repeats another test: {identity}")
             if other.id == identity:
-                identity = hashed_id(identity, parameters)
+                identity = test_id(parameters, names_adversary=True)
+        if identity in {other.id for other in tests}:
+            identity = hashed_id(identity, parameters)
         tests.append(builder.build(point, identity))
     return tests
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from dit_dask.audit.gates import Gate, parse, parse_all
 from dit_dask.audit.procedures import DEFAULT, PROCEDURES
 from dit_dask.config.constraints import Anything, Component, Constraint, Field, ListOf, MapOf, NameOrFile, Record, declared
 from dit_dask.config.document import (
@@ -94,9 +95,25 @@ def check_config(document: Mapping[str, Any], folder: str, name: str = "audit") 
             raise InputError(f"{key}: at most {MOST_POINTS:,} can be in one config; got more")
     if not tests and not measures:
         raise InputError("tests: at least one test or one measure is needed; got none")
-    if config.gates and not tests:
-        raise InputError("gates: they judge tests, and this config has none")
-    return replace(config, tests=tests, measures=measures)
+    checked = replace(config, tests=tests, measures=measures)
+    read_gates(checked)
+    return checked
+
+
+def read_gates(config: Config) -> list[Gate]:
+    """Read the gates of a config, and check those of its tests; they may name its measures."""
+    names = dict.fromkeys(point.measure.name for point in config.measures)
+    parsed = parse_all(config.gates, names)
+    if any(gate.kind in ("statistic", "claims") for gate in parsed) and not config.tests:
+        raise InputError("gates: delta and the like judge tests, and this config has none")
+    for point in config.tests:
+        own_gates(point)
+    return parsed
+
+
+def own_gates(point: TestConfig) -> list[Gate]:
+    """Read the gates of one test."""
+    return [parse(text, f"{point.where}.gates[{place}]") for place, text in enumerate(point.gates)]
 
 
 def _test_points(tests: Sequence[Any]) -> Iterator[TestConfig]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dit_dask.adversaries import PANEL
 from dit_dask.config.constraints import result_document
 from dit_dask.config.document import Config
 from dit_dask.config.table import DATA, SCHEMA
@@ -20,7 +21,7 @@ from dit_dask.values.table import Rows
 LONGEST_ID, LONGEST_PART = 80, 40
 DEFAULT_LABELS = {
     "encoder": "tf",
-    "adversary": "bernoulli-nb",
+    "adversary": "",
     "distance": "emd",
     "engine": "auto",
     "records": "all",
@@ -31,15 +32,33 @@ DEFAULT_LABELS = {
 }
 
 
-def test_id(parameters: Mapping[str, Any]) -> str:
-    """Name a test by its sanitizer and by whatever differs from the defaults."""
-    parts = [_label(parameters["sanitizer"])]
+def test_id(parameters: Mapping[str, Any], *, names_adversary: bool = False) -> str:  # noqa: PT028 - not a test of ours
+    """Name a test by its sanitizer and by whatever differs from the defaults; its adversaries too, if they tell it apart."""
+    if parameters.get("label") is not None and not names_adversary:
+        return str(parameters["label"])
+    parts = [*([parameters["label"]] if parameters.get("label") is not None else []), _label(parameters["sanitizer"])]
     for key, default in DEFAULT_LABELS.items():
         value = parameters.get(key)
-        label = f"{key}{value}" if isinstance(value, int) else _label(value)
+        label = _adversary_label(value, always=names_adversary) if key == "adversary" else _value_label(key, value)
         parts += [label] if value is not None and label != default else []
     identity = ".".join(parts)
     return identity if len(identity) <= LONGEST_ID else hashed_id(identity, parameters)
+
+
+def _value_label(key: str, value: Any) -> str:
+    return f"{key}{value}" if isinstance(value, int) else _label(value)
+
+
+def _adversary_label(value: Any, *, always: bool) -> str:
+    """The panel and its first member are named only if asked for; other sets are joined names."""
+    several = [one for one in (value if isinstance(value, list) else [value]) if one is not None]
+    names = tuple(one["name"] for one in several)
+    if names == PANEL:
+        return "panel" if always else ""
+    if not several or (names == PANEL[:1] and not always):
+        return ""
+    labels = "-".join(_label(one) for one in several)
+    return labels if len(labels) <= LONGEST_PART else f"{labels[: LONGEST_PART - 9]}-{short_hash(value)}"
 
 
 def hashed_id(identity: str, parameters: Mapping[str, Any]) -> str:

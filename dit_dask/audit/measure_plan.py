@@ -18,7 +18,7 @@ from dit_dask.config.registry import Context
 from dit_dask.errors import InputError
 from dit_dask.inputs.load import read_table
 from dit_dask.measures import kind_of
-from dit_dask.measures.base import COMMON_KEYS, Measure, MeasureEntry, MeasureInput, MeasureResult, Source
+from dit_dask.measures.base import COMMON_KEYS, DividedMeasure, Measure, MeasureEntry, MeasureInput, MeasureResult, Source
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
@@ -104,6 +104,13 @@ class MeasurePlan:
     shared_inputs: SharedInputs
     measurements: Sequence[Measurement]
     digest: str
+
+    @property
+    def cells(self) -> int:
+        """How much there is to look at: the cells of all tables, for every measurement; squared where all pairs may be."""
+        inputs = self.shared_inputs
+        cells = inputs.frame.size + sum(table.size for table in inputs.tables)
+        return cells * sum(len(inputs.frame) if isinstance(one.measure, DividedMeasure) else 1 for one in self.measurements)
 
 
 def columns_of(measures: Sequence[MeasureConfig]) -> list[str] | None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.engines import Influence
+from dit_dask.engines.gain import GainTally
 from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Ints
 
 COLUMNS = ("record", "multiplicity", "distance", "predicted", "predicted_without")
+POSITIONS = 2  # the first columns say which rows these are; in the others skipped records have null
 DIGEST = b"dit_dask.digest"
+GAINS = b"dit_dask.gains"
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,31 @@ class PartFile:
     digest: str
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The rows of a part, and for each adversary the tally of the records that appear first in this part.
+
+    A record counts there with all its audited rows, in whichever part they are.
+    """
+
+    name: str
+    record: Ints
+    multiplicity: Ints
+    influence: Influence
+    gains: Mapping[str, GainTally]
+
+
+def distance_column(adversary: str) -> str:
+    """The column of one adversary's distances, which a test of several has."""
+    return f"distance.{adversary}"
+
+
 def part_name(test: str, part: int) -> str:
     """The place of a part inside the run folder."""
     return f"records/{test}/part-{part:05d}.parquet"
 
 
-def write_part(folder: Folder, name: str, record: Ints, multiplicity: Ints, influence: Influence) -> PartFile:
+def write_part(folder: Folder, part: Part) -> PartFile:
     """Write one part; the content digest goes into the file's own metadata, so that a resume can trust it.
 
     A retried task or another run may have been here before: a part that is valid for this plan stays as it is.
@@ -45,27 +68,27 @@ def write_part(folder: Folder, name: str, record: Ints, multiplicity: Ints, infl
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    own = (record, multiplicity, influence.distance, influence.predicted, influence.predicted_without)
+    record, influence = part.record, part.influence
+    own = (record, part.multiplicity, influence.distance, influence.predicted, influence.predicted_without)
     arrays: tuple[NDArray[np.generic], ...] = (*own, *influence.estimates.values())
     skipped = np.isnan(influence.distance)  # written as null
-    columns = [pa.array(array, mask=None if array is record or array is multiplicity else skipped) for array in arrays]
+    columns = [pa.array(array, mask=None if place < POSITIONS else skipped) for place, array in enumerate(arrays)]
     table = pa.table(dict(zip((*COLUMNS, *influence.estimates), columns, strict=True)))
-    table = table.replace_schema_metadata({DIGEST: _content_digest(arrays).encode()})
+    gains = json.dumps({name: tally.document() for name, tally in part.gains.items()}).encode()
+    table = table.replace_schema_metadata({DIGEST: _content_digest(arrays, gains).encode(), GAINS: gains})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
-    if not folder.create(name, content):
-        found = read_part(folder, name, record, tuple(influence.estimates))
+    if not folder.create(part.name, content):
+        found = read_part(folder, part.name, record, tuple(influence.estimates))
         if found is not None:
             return found[0]
-        folder.write(name, content)
-    return PartFile(name, len(record), hashlib.sha256(content).hexdigest())
+        folder.write(part.name, content)
+    return PartFile(part.name, len(record), hashlib.sha256(content).hexdigest())
 
 
-def read_part(
-    folder: Folder, name: str, record: Ints, estimates: Sequence[str] | None = None
-) -> tuple[PartFile, Influence] | None:
-    """Return a part that is whole and holds exactly these records, and these estimates if they are named; else None."""
+def read_part(folder: Folder, name: str, record: Ints, added: Sequence[str] | None = None) -> tuple[PartFile, Part] | None:
+    """Return a part that is whole and holds exactly these records, and these further columns if they are named; else None."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -76,16 +99,19 @@ def read_part(
         table = pq.read_table(io.BytesIO(content))
         names = (*COLUMNS, *(name for name in table.column_names if name not in COLUMNS))
         arrays = tuple(_filled(table.column(column)) for column in names)
+        metadata = table.schema.metadata or {}
+        gains = metadata[GAINS]
     except (pa.ArrowException, KeyError, OSError, UnicodeError):
         return None
-    written = (table.schema.metadata or {}).get(DIGEST)
-    if written != _content_digest(arrays).encode() or not np.array_equal(arrays[0], record):
+    if metadata.get(DIGEST) != _content_digest(arrays, gains).encode() or not np.array_equal(arrays[0], record):
         return None
-    added = dict(zip(names[len(COLUMNS) :], arrays[len(COLUMNS) :], strict=True))
-    if estimates is not None and list(added) != list(estimates):  # the digest does not cover the names of columns
+    further = dict(zip(names[len(COLUMNS) :], arrays[len(COLUMNS) :], strict=True))
+    if added is not None and list(further) != list(added):  # the digest does not cover the names of columns
         return None
-    part = PartFile(name, len(record), hashlib.sha256(content).hexdigest())
-    return part, Influence(arrays[2], arrays[3], arrays[4], estimates=added)
+    influence = Influence(arrays[2], arrays[3], arrays[4], estimates=further)
+    tallies = {adversary: GainTally.read(tally) for adversary, tally in json.loads(gains).items()}
+    file = PartFile(name, len(record), hashlib.sha256(content).hexdigest())
+    return file, Part(name, record, arrays[POSITIONS - 1], influence, tallies)
 
 
 def _filled(column: Any) -> NDArray[Any]:
@@ -97,8 +123,8 @@ def _filled(column: Any) -> NDArray[Any]:
     return values
 
 
-def _content_digest(arrays: tuple[NDArray[np.generic], ...]) -> str:
-    content = hashlib.sha256()
+def _content_digest(arrays: tuple[NDArray[np.generic], ...], gains: bytes) -> str:
+    content = hashlib.sha256(gains)
     for array in arrays:
         content.update(np.ascontiguousarray(array).tobytes())
     return content.hexdigest()

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH
+from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, PANEL, Adversary
 from dit_dask.audit.identity import short_hash
-from dit_dask.config.constraints import Choice, Component, ComponentConfig, Field, Integer, ListOf, OneOf, Record
+from dit_dask.config.constraints import (
+    Choice,
+    Component,
+    ComponentConfig,
+    Components,
+    Field,
+    Integer,
+    ListOf,
+    OneOf,
+    Record,
+    Text,
+)
 from dit_dask.config.document import RecordSample, TestConfig
 from dit_dask.config.registry import Context, Kind
 from dit_dask.distances import DISTANCES
@@ -21,6 +32,7 @@ from dit_dask.sanitizers import SANITIZERS, is_randomised, noise
 
 DEFAULT = "release"
 MOST_REPEATS = 100_000
+_PANEL = tuple(ComponentConfig(name) for name in PANEL)
 RECORDS = Field(
     OneOf(
         [
@@ -35,13 +47,22 @@ RECORDS = Field(
 )
 
 
+LABEL = Field(
+    Text(r"[a-z0-9][a-z0-9._-]{0,39}", "1 to 40 lower-case letters, digits, dots, dashes or underscores"),
+    None,
+    description="the id of the test, instead of one made from its parameters",
+)
+GATES = Field(ListOf(Text()), [], description="gates for this test only", affects_result=False)
+
+
 def records_of(procedure: str) -> dict[str, Record]:
     """The parameters of all sanitizers that are audited by this procedure."""
     return {name: SANITIZERS[name].parameters for name in SANITIZERS if SANITIZERS[name].procedure == procedure}
 
 
 def _test_record(fields: Mapping[str, Field]) -> Record:
-    return Record(fields, partial(TestConfig, keys=tuple(fields)))
+    named = {**fields, "label": LABEL, "gates": GATES}
+    return Record(named, partial(TestConfig, keys=tuple(named)))
 
 
 def release_record() -> Record:
@@ -50,7 +71,9 @@ def release_record() -> Record:
         {
             "sanitizer": Field(Component(SANITIZERS.records())),
             "encoder": Field(Component(ENCODERS.records()), ComponentConfig("tf"), sweep=True),
-            "adversary": Field(Component(ADVERSARIES.records(), IMPORT_PATH.parameters), ComponentConfig("bernoulli-nb")),
+            "adversary": Field(
+                _adversaries(), _PANEL, description="panel, one adversary, or a list: the largest distance counts"
+            ),
             "distance": Field(Component(DISTANCES.records()), ComponentConfig("emd"), sweep=True),
             "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
             "repeats": Field(
@@ -59,6 +82,11 @@ def release_record() -> Record:
             "records": RECORDS,
         }
     )
+
+
+def _adversaries() -> Components:
+    hint = "; the import path of a scikit-learn classifier such as sklearn.tree.DecisionTreeClassifier is allowed, too"
+    return Components(Component(ADVERSARIES.records() | {"panel": Record()}, IMPORT_PATH.parameters, hint), {"panel": _PANEL})
 
 
 def build_release(point: TestConfig, context: Context, sanitizer: Any) -> ReleaseProcedure:
@@ -72,16 +100,26 @@ def build_release(point: TestConfig, context: Context, sanitizer: Any) -> Releas
         repeated.check_distance(point.distance.name, context.where)
     elif is_randomised(sanitizer):
         raise InputError(f"{context.where}.repeats is missing: {point.sanitizer.name} draws at random, so say how often")
-    adversary: Kind[Any] = ADVERSARIES.get(point.adversary.name, IMPORT_PATH)
     return ReleaseProcedure(
         sanitizer,
         ENCODERS[point.encoder.name].build(point.encoder.keys, context),
-        adversary.build(point.adversary.keys, context),
+        _build_adversaries(point.adversary, context),
         DISTANCES[point.distance.name].build(point.distance.keys, context),
         context.seed,
         short_hash(point.sanitizer.identity()),
         repeats,
     )
+
+
+def _build_adversaries(components: Sequence[ComponentConfig], context: Context) -> dict[str, Adversary]:
+    """Build each adversary under its own name: that of the class for an import path, with a digest where two would be alike."""
+    built: dict[str, Adversary] = {}
+    for component in components:
+        name = component.name if component.name in ADVERSARIES else component.name.rpartition(".")[2]
+        is_taken = any(name == other.name.rpartition(".")[2] for other in components if other is not component)
+        kind: Kind[Any] = ADVERSARIES.get(component.name, IMPORT_PATH)
+        built[f"{name}-{short_hash(component.identity())}" if is_taken else name] = kind.build(component.keys, context)
+    return built
 
 
 def noisy_record() -> Record:

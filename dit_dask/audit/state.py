@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dit_dask.audit.parts import PartFile, part_name, read_part
+from dit_dask.audit.parts import Part, PartFile, distance_column, part_name, read_part
 from dit_dask.audit.plan import TestPlan, first_rows
 from dit_dask.audit.statistics import Distribution, Statistics, describe
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence
+from dit_dask.engines.gain import GainTally, Shift
 from dit_dask.engines.influence import Estimates
 from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Floats, Ints
+    from dit_dask.values.arrays import Bools, Floats, Ints
 
 READERS = 16
 BATCH_PARTS, BATCH_ROWS = 32, 10_000
@@ -40,6 +42,7 @@ class TestState:
         part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
         self._owner = part[self.first]
         self._owned = self._record[self.first]
+        self._rows = np.bincount(self._record, minlength=rows.table.distinct)
         pairs = np.unique(self._record * plan.parts + part)
         self._pair_record, self._pair_part = pairs // plan.parts, pairs % plan.parts
         self._waiting = np.bincount(self._pair_part, minlength=plan.parts)
@@ -48,6 +51,9 @@ class TestState:
         self._distance = np.zeros(distinct)
         self._predicted = np.zeros((2, distinct), np.int32)
         self._estimates = {name: np.zeros(distinct) for name in ENGINES[test.engine].estimates}
+        names = test.procedure.names
+        self._shifts = {name: Shift(np.zeros(distinct), np.zeros(distinct), np.zeros(distinct, np.uint8)) for name in names}
+        self._further = (*self._estimates, *(map(distance_column, names) if len(names) > 1 else ()))
 
     @property
     def done(self) -> int:
@@ -81,6 +87,8 @@ class TestState:
         self._predicted[1, records[new]] = influence.predicted_without[new]
         for name, values in self._estimates.items():
             values[records[new]] = influence.estimates[name][new]
+        for name, known in self._shifts.items():
+            self._record_shift(known, influence, name, records, new)
         fresh = np.unique(records[new])
         self._known[fresh] = True
         starts, stops = (np.searchsorted(self._pair_record, fresh, side) for side in ("left", "right"))
@@ -89,6 +97,17 @@ class TestState:
         touched = self._pair_part[offsets + np.arange(len(offsets))]
         np.subtract.at(self._waiting, touched, 1)
         return [int(part) for part in np.unique(touched) if self._waiting[part] == 0]
+
+    def _record_shift(self, known: Shift, influence: Influence, name: str, records: Ints, new: Ints) -> None:
+        """Take in what one adversary gives; a part file has its distances only, and the tally of the rest."""
+        column = distance_column(name)
+        if name in influence.shifts:
+            shifted = influence.shifts[name]
+            known.distance[records[new]] = shifted.distance[new]
+            known.gain[records[new]], known.marks[records[new]] = shifted.gain[new], shifted.marks[new]
+            self._shifts[name] = replace(known, knows_confidence=shifted.knows_confidence)
+        elif column in influence.estimates:
+            known.distance[records[new]] = influence.estimates[column][new]
 
     @property
     def records(self) -> Ints:
@@ -108,18 +127,23 @@ class TestState:
         names = {part: part_name(self.test.id, part) for part in range(self.plan.parts)}
         kept = [part for part, name in names.items() if name.rsplit("/", 1)[-1] in present]
         with ThreadPoolExecutor(READERS) as pool:  # storage answers slowly, but many at once
-            estimates = tuple(self._estimates)
-            read = pool.map(lambda part: read_part(folder, names[part], self.test.audited[self.rows_of(part)], estimates), kept)
-            for part, found in zip(kept, read, strict=True):
-                if found is not None:
-                    self._take_over(part, *found)
+            read = pool.map(
+                lambda part: read_part(folder, names[part], self.test.audited[self.rows_of(part)], self._further), kept
+            )
+            found = {part: entry for part, entry in zip(kept, read, strict=True) if entry is not None}
+        for part, (file, content) in found.items():
+            if not np.isnan(content.influence.distance).any():  # skipped records get another chance
+                self.written[part] = file
+        owner = np.full(len(self._known), -1)
+        owner[self._owned] = self._owner
+        for part, (_, content) in found.items():
+            self._take_over(part, content.influence, np.isin(owner, list(self.written)))
 
-    def _take_over(self, part: int, file: PartFile, influence: Influence) -> None:
-        """Learn what a part says; one with skipped records is not done: they get another chance."""
-        records, tested = self._record[self.rows_of(part)], ~np.isnan(influence.distance)
-        if tested.all():
-            self.written[part] = file
-        self.record(records[tested], influence if tested.all() else influence.only(tested))
+    def _take_over(self, part: int, influence: Influence, is_tallied: Bools) -> None:
+        """Learn what a part says of the records that appear first in a written part: only their gains are tallied."""
+        records = self._record[self.rows_of(part)]
+        chosen = is_tallied[records] & ~np.isnan(influence.distance)
+        self.record(records[chosen], influence.take(chosen))
 
     def chunks(self, sharing: Sequence[TestState] = ()) -> list[Ints]:
         """Cut the records unknown to this test, or to those that share its releases.
@@ -159,12 +183,14 @@ class TestState:
         """The parts that could be written and are not."""
         return [part for part in range(self.plan.parts) if self._waiting[part] == 0 and part not in self.written]
 
-    def part(self, part: int) -> tuple[str, Ints, Ints, Influence]:
-        """What write_part needs for a part."""
+    def part(self, part: int) -> Part:
+        """The content of a part."""
         rows = self.rows_of(part)
-        record = self._record[rows]
-        estimates = self.estimates(record)
-        influence = Influence(
-            self._distance[record], self._predicted[0, record], self._predicted[1, record], estimates=estimates
-        )
-        return part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence
+        record, owned = self._record[rows], self._owned[self._owner == part]
+        further = self.estimates(record)
+        if len(self._shifts) > 1:
+            further |= {distance_column(name): shifted.distance[record] for name, shifted in self._shifts.items()}
+        sides = self._predicted[0, record], self._predicted[1, record]
+        influence = Influence(self._distance[record], *sides, estimates=further)
+        gains = {name: GainTally.of(shifted.take(owned), self._rows[owned]) for name, shifted in self._shifts.items()}
+        return Part(part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence, gains)

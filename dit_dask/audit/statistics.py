@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from dit_dask.distances import THRESHOLDS
+from dit_dask.engines.gain import CHANGED, GainTally, merge_tallies
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Bools, Floats, Ints
@@ -18,17 +19,23 @@ MOST_POINTS = 10_000
 
 Figure = float | None  # None: it does not apply
 Output = Literal["terminal", "report", "compare", "history"]
+Power = Literal["limit", "key", "gain", "prediction"]
 
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """How many rows and distinct records have each distance; distances ascend and are unique."""
+    """How many rows and distinct records have each distance; distances ascend and are unique.
+
+    `gains` has the tally of every adversary; of several adversaries, `members` has the distribution of each one's distances.
+    """
 
     distance: Floats
     rows: Ints
     distinct: Ints
     changed: int
     skipped: int = 0
+    gains: Mapping[str, GainTally] = field(default_factory=dict)
+    members: Mapping[str, Distribution] = field(default_factory=dict)
 
     @classmethod
     def of(cls, distance: Floats, first: Bools, changed: int) -> Distribution:
@@ -45,6 +52,11 @@ class Distribution:
         """How many rows were tested."""
         return int(self.rows.sum())
 
+    def of_adversary(self, name: str) -> Distribution:
+        """What one adversary alone gives."""
+        tally = self.gains[name]
+        return replace(self.members.get(name, self), changed=tally.marked(CHANGED), gains={name: tally}, members={})
+
 
 def merge(parts: Sequence[Distribution]) -> Distribution:
     """Add distributions up; counts are integers, so the order of merging cannot show."""
@@ -53,7 +65,9 @@ def merge(parts: Sequence[Distribution]) -> Distribution:
     np.add.at(rows, inverse, np.concatenate([part.rows for part in parts]))
     np.add.at(distinct, inverse, np.concatenate([part.distinct for part in parts]))
     changed, skipped = sum(part.changed for part in parts), sum(part.skipped for part in parts)
-    return Distribution(unique, rows, distinct, changed, skipped)
+    gains = {name: merge_tallies([part.gains[name] for part in parts]) for name in parts[0].gains}
+    members = {name: merge([part.members[name] for part in parts]) for name in parts[0].members}
+    return Distribution(unique, rows, distinct, changed, skipped, gains, members)
 
 
 def mean(distribution: Distribution) -> float:
@@ -88,13 +102,26 @@ def share_over(distribution: Distribution, limit: float) -> float:
     return int(distribution.rows[distribution.distance > limit].sum()) / distribution.total
 
 
+def mean_gain(distribution: Distribution) -> float:
+    """The mean gain over rows, of the adversary that gains most."""
+    return max((tally.mean for tally in distribution.gains.values()), default=math.nan)
+
+
+def largest_gain(distribution: Distribution) -> float:
+    """The largest gain of any row and adversary."""
+    return max((tally.largest for tally in distribution.gains.values() if tally.largest is not None), default=math.nan)
+
+
 @dataclass(frozen=True)
 class Statistic:
     """One row of the table below: everything that gates, terminal, report, compare, history and the API know of a statistic.
 
     `compute` takes the merged distribution and, where there are `keys`, the number of a key; without it the summary has a
     field of this name, which says something of the release or the engine. `grows` tells whether the figure can only grow
-    as the distances of more records become known, so that a gate can fail early. `shown` lists, for each output, the keys
+    as the distances of more records become known, so that a gate can fail early. `of_adversaries`: the summary has it for
+    every adversary alone, too. `power` tells what of a gate is compared with what the planted person reaches: its limit or
+    its key with the distance, its limit with the gain, or whether any prediction changes; None where the figure is not one
+    of inference. `range` limits the numbers that may stand in place of a key. `shown` lists, for each output, the keys
     that get a column there (None where there are no keys).
     """
 
@@ -104,6 +131,9 @@ class Statistic:
     keys: Mapping[str, float] = field(default_factory=dict)
     grows: bool = False
     format: Literal["number", "share"] = "number"
+    of_adversaries: bool = True
+    power: Power | None = None
+    range: tuple[float, float] = (0.0, 1.0)
     shown: Mapping[Output, Sequence[str | None]] = field(default_factory=dict)
 
     def figures(self, distribution: Distribution) -> Figure | dict[str, Figure]:
@@ -141,28 +171,42 @@ SHARES_SHOWN: dict[Output, Sequence[str | None]] = {
 
 # In the order of summary.json and of the columns.
 STATISTICS: tuple[Statistic, ...] = (
-    Statistic("records", "rows", lambda d: d.total, shown=_in("report")),
-    Statistic("distinct", "distinct", lambda d: int(d.distinct.sum()), shown=_in("report")),
+    Statistic("records", "rows", lambda d: d.total, of_adversaries=False, shown=_in("report")),
+    Statistic("distinct", "distinct", lambda d: int(d.distinct.sum()), of_adversaries=False, shown=_in("report")),
     Statistic(
         "delta",
         "delta",
         lambda d: float(d.distance[-1]),
         grows=True,
+        power="limit",
         shown=_in("terminal", "report", "compare", "history"),
     ),
-    Statistic("mean", "mean", mean, grows=True, shown=_in("terminal", "report", "compare", "history")),
-    Statistic("std", "std", standard_deviation),
-    Statistic("quantiles", "q{key}", quantile, LEVELS, grows=True, shown=QUANTILES_SHOWN),
-    Statistic("share_over", "d>{key}", share_over, THRESHOLDS, grows=True, format="share", shown=SHARES_SHOWN),
+    Statistic("mean", "mean", mean, grows=True, power="limit", shown=_in("terminal", "report", "compare", "history")),
+    Statistic("std", "std", standard_deviation, power="limit"),
+    Statistic("quantiles", "q{key}", quantile, LEVELS, grows=True, power="limit", shown=QUANTILES_SHOWN),
+    Statistic(
+        "share_over",
+        "d>{key}",
+        share_over,
+        THRESHOLDS,
+        grows=True,
+        format="share",
+        power="key",
+        range=(0.0, math.inf),
+        shown=SHARES_SHOWN,
+    ),
     Statistic(
         "argmax_changed",
         "prediction changed",
         lambda d: d.changed / d.total,
         grows=True,
         format="share",
+        power="prediction",
         shown=_in("terminal", "report", "compare"),
     ),
-    Statistic("skipped", "skipped", lambda d: d.skipped),
+    Statistic("mean_gain", "mean gain", mean_gain, power="gain", shown=_in("terminal", "report", "compare")),
+    Statistic("largest_gain", "largest gain", largest_gain, power="gain", shown=_in("report")),
+    Statistic("skipped", "skipped", lambda d: d.skipped, of_adversaries=False),
     Statistic("classes", "classes", shown=_in("terminal", "report")),
     Statistic("smallest_class", "smallest", shown=_in("terminal", "report")),
     Statistic("seconds", "engine s", shown=_in("terminal")),
@@ -210,6 +254,15 @@ def describe(distribution: Distribution) -> Statistics:
     return Statistics({one.name: one.figures(distribution) for one in STATISTICS if one.compute is not None})
 
 
+def describe_adversaries(distribution: Distribution) -> dict[str, Statistics]:
+    """Compute the statistics of every adversary alone."""
+    chosen = [one for one in STATISTICS if one.compute is not None and one.of_adversaries]
+    return {
+        name: Statistics({one.name: one.figures(distribution.of_adversary(name)) for one in chosen})
+        for name in distribution.gains
+    }
+
+
 def plain(value: Figure) -> float | str | None:
     """Make a number fit for JSON: infinite is a word, not applicable is null."""
     if value is None or math.isnan(value):
@@ -220,6 +273,13 @@ def plain(value: Figure) -> float | str | None:
 def number_of(value: float | str | None) -> Figure:
     """Read a number back from JSON, where an infinite one is a word."""
     return float(value) if isinstance(value, str) else value
+
+
+def from_points(distance: Floats, cumulative: Floats, rows: int) -> Distribution:
+    """Rebuild a distribution from stored points; rows between two points are taken for the upper one, never the lower."""
+    reach = np.rint(cumulative * rows).astype(np.int64)
+    counted = np.diff(reach, prepend=0)
+    return Distribution(distance, counted, counted, 0)
 
 
 def points(distribution: Distribution) -> dict[str, Floats]:

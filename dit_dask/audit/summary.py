@@ -8,11 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from dit_dask.audit.adversary_summary import AdversarySummary, accuracy_of
 from dit_dask.audit.manifest import Manifest, read_finished
 from dit_dask.audit.state import TestState
-from dit_dask.audit.statistics import Figure, Statistics, by_name, number_of, plain
+from dit_dask.audit.statistics import Distribution, Figure, Statistics, by_name, from_points, number_of, plain
+from dit_dask.audit.test import Test
+from dit_dask.engines import engines_of
+from dit_dask.engines.controls import RAW
+from dit_dask.engines.gain import GainTally
 from dit_dask.engines.influence import EffectiveEpsilon, Exceedance, ExceedanceShares, Simulation
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
+from dit_dask.engines.power import Attainable
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.sanitizers.claims import Recheck
@@ -27,11 +33,20 @@ CONFIDENCE = 0.95
 Curve = tuple["Floats", "Floats"]
 
 
+@dataclass(frozen=True)
+class Description:
+    """The statistics of a test, those of each adversary, and the tallies of their gains."""
+
+    statistics: Statistics
+    adversaries: Mapping[str, Statistics]
+    gains: Mapping[str, GainTally]
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What the workers found for a test: its statistics, its distribution, and what its release publishes."""
 
-    statistics: Statistics
+    description: Description
     points: Mapping[str, Floats]
     release: Recheck
     loss: PrivacyLoss | None
@@ -74,10 +89,12 @@ class TestSummary:
     engine: str
     engine_reason: str | None
     statistics: Statistics
+    adversaries: Mapping[str, AdversarySummary]
     classes: int | None
     smallest_class: int | None
     claim_holds: bool | None
     claim_broken: BrokenClaim
+    attainable: Attainable | None
     seconds: Figure
     simulation: Simulation | None = None
     repeats: Exceedance | None = None
@@ -96,6 +113,17 @@ class TestSummary:
         """The largest distance."""
         return self.statistics.figure("delta")
 
+    @property
+    def is_sanitised(self) -> bool:
+        """Whether gates judge it: the raw table is there for comparison."""
+        return bool(self.parameters["sanitizer"]["name"] != RAW)
+
+    @property
+    def worst_adversary(self) -> str | None:
+        """The name of the adversary that found delta, the first of equals."""
+        deltas = {name: one.statistics.figure("delta") for name, one in self.adversaries.items()}
+        return max(deltas, key=lambda name: -1.0 if deltas[name] is None else float(deltas[name] or 0.0), default=None)
+
     def document(self) -> dict[str, Any]:
         """As in summary.json."""
         return {
@@ -108,6 +136,8 @@ class TestSummary:
             "smallest_class": self.smallest_class,
             "claim_holds": self.claim_holds,
             "claim_broken": asdict(self.claim_broken),
+            "adversaries": {name: one.document() for name, one in self.adversaries.items()},
+            "attainable": attainable_document(self.attainable),
             **self._optional(),
             "seconds": plain(self.seconds),
         }
@@ -138,10 +168,12 @@ class TestSummary:
             document["engine"],
             document["engine_reason"],
             Statistics.read(document),
+            {name: AdversarySummary.read(one) for name, one in document["adversaries"].items()},
             document["classes"],
             document["smallest_class"],
             document["claim_holds"],
             BrokenClaim(**document["claim_broken"]),
+            read_attainable(document["attainable"]),
             number_of(document["seconds"]),
             _read_simulation(document) if "delta_interval" in document else None,
             _read_repeats(document["repeats"]) if "repeats" in document else None,
@@ -167,8 +199,8 @@ def _read_sampling(document: Mapping[str, Any]) -> Sampling:
     return Sampling(document["rows"], document["confidence"], intervals, document["above_delta_at_most"])
 
 
-def summarise(state: TestState, outcome: Outcome) -> TestSummary:
-    """Put together what is known of a finished test."""
+def summarise(state: TestState, outcome: Outcome, attainable: Attainable | None) -> TestSummary:
+    """Put together what is known of a finished test, and what its planted person reaches."""
     test, release = state.test, outcome.release
     added = test.procedure.summarise_estimates(test.rows.table, state.all_estimates(), outcome.loss)
     return TestSummary(
@@ -176,17 +208,27 @@ def summarise(state: TestState, outcome: Outcome) -> TestSummary:
         test.shown_parameters,
         test.engine,
         test.engine_reason,
-        outcome.statistics,
+        outcome.description.statistics,
+        _adversaries(test, outcome.description),
         release.classes,
         release.smallest_class,
         release.holds,
         BrokenClaim(release.broken_classes, release.broken_records),
+        attainable,
         round(state.seconds, 6),
         added.simulation,
         added.repeats,
-        _sampling(state, outcome.statistics),
+        _sampling(state, outcome.description.statistics),
         _external_calls(state),
     )
+
+
+def _adversaries(test: Test, description: Description) -> dict[str, AdversarySummary]:
+    engines = engines_of(test.engine, test.procedure)
+    return {
+        name: AdversarySummary(engines[name], statistics, accuracy_of(description.gains[name]))
+        for name, statistics in description.adversaries.items()
+    }
 
 
 def _sampling(state: TestState, statistics: Statistics) -> Sampling | None:
@@ -268,6 +310,22 @@ def write_distributions(folder: Folder, points: Mapping[str, Mapping[str, Floats
     buffer = io.BytesIO()
     pq.write_table(pa.table(columns), buffer, compression="zstd")
     folder.write("distributions.parquet", buffer.getvalue())
+
+
+def attainable_document(reached: Attainable | None) -> dict[str, Any] | None:
+    """As in summary.json."""
+    return None if reached is None else asdict(reached) | {"distance": plain(reached.distance)}
+
+
+def read_attainable(document: Mapping[str, Any] | None) -> Attainable | None:
+    """The inverse of `attainable_document`."""
+    return None if document is None else Attainable(**dict(document) | {"distance": number_of(document["distance"])})
+
+
+def read_distributions(folder: Folder, summaries: Sequence[TestSummary]) -> dict[str, Distribution]:
+    """Read the stored distribution of each test, for statistics that the summary does not have."""
+    rows = {one.test: int(one.figure("records") or 0) for one in summaries}
+    return {test: from_points(*curve, rows[test]) for test, curve in read_curves(folder).items() if rows.get(test)}
 
 
 def read_curves(folder: Folder) -> dict[str, Curve]:

@@ -18,8 +18,9 @@ from dit_dask.config.cluster import KINDS
 from dit_dask.errors import InputError
 
 if TYPE_CHECKING:
-    from dit_dask.audit.gates import Verdict
+    from dit_dask.audit.verdict import RunVerdict, Verdict
     from dit_dask.config.document import Config
+    from dit_dask.run import RunResult
     from dit_dask.storage.folder import Folder
 
 OK, GATE_FAILED, FAILED = 0, 1, WRONG_USAGE
@@ -99,16 +100,19 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
         progress.note(caution)
     chosen = checked.cluster
     connect = partial(cluster.connect, chosen, debug=options.debug, variables=variables)
-    workers = runner.Workers(connect, cluster.workers(chosen), cluster.memory(chosen), chosen.stall_seconds)
+    memory = partial(cluster.memory, chosen)
+    workers = runner.Workers(connect, cluster.workers(chosen), memory, chosen.stall_seconds, chosen.only_if_long)
     finished = runner.run(prepared, workers, progress, fresh=getattr(options, "fresh", False))
+    for warning in finished.verdict.warnings:
+        progress.note(f"warning: {warning}")
     if options.json:
-        write_lines(dump_json([summary.document() for summary in finished.summaries]))
+        write_lines(dump_json(run_document(finished)))
     else:
-        tables = [text.text_table(finished.summaries)] if finished.summaries else []
+        tables = [text.text_table(finished.summaries, finished.verdict.controls)] if finished.summaries else []
         tables += [text.measures_text(finished.measures)] if finished.measures else []
         if tables:
             write_lines("\n\n".join(tables))
-        _print_verdicts(finished.verdicts)
+        _print_verdicts(finished.verdict.verdicts)
         write_line(finished.folder.url)
     if finished.stopped:
         progress.note("stopped early: a gate has already failed; without stop_on_breach the same command goes on to the end")
@@ -117,7 +121,23 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
             f"personal data, not to be shared: {', '.join(_shorten(finished.personal_data))} in {finished.folder.url}; "
             "output.private puts records elsewhere"
         )
-    return OK if finished.passed else GATE_FAILED
+    return OK if finished.verdict.is_allowed else GATE_FAILED
+
+
+def run_document(finished: RunResult) -> dict[str, object]:
+    """What --json prints of a run."""
+    return {
+        "run": finished.folder.url,
+        "status": finished.verdict.status,
+        "tests": [summary.document() for summary in finished.summaries],
+        "measures": [entry.document() for entry in finished.measures],
+        **_verdict_parts(finished.verdict),
+    }
+
+
+def _verdict_parts(verdict: RunVerdict) -> dict[str, object]:
+    document = verdict.document()
+    return {key: document[key] for key in ("verdicts", "controls", "warnings")}
 
 
 def _shorten(paths: Sequence[str]) -> list[str]:
@@ -243,14 +263,13 @@ def rank_columns(options: argparse.Namespace) -> int:
 
 def rewrite_report(options: argparse.Namespace) -> int:
     """dit report."""
-    from dit_dask.audit import gates
     from dit_dask.audit.summary import read_complete, read_measures
+    from dit_dask.audit.verdict import read_verdict
     from dit_dask.reporting import html
 
     folder = _folder(options.run)
     manifest, summaries = read_complete(folder)
-    parsed = [gates.parse(text, "gates") for text in manifest.config["gates"]]
-    html.write(folder, manifest, summaries, read_measures(folder), gates.judge(parsed, summaries))
+    html.write(folder, manifest, summaries, read_measures(folder), read_verdict(folder))
     write_line(f"{folder.url}/report.html")
     return OK
 
@@ -258,18 +277,26 @@ def rewrite_report(options: argparse.Namespace) -> int:
 def gate(options: argparse.Namespace) -> int:
     """dit gate."""
     from dit_dask.audit import gates
-    from dit_dask.audit.summary import read_complete
+    from dit_dask.audit.summary import read_complete, read_distributions, read_measures
+    from dit_dask.audit.verdict import Evidence, RunVerdict, judge, read_verdict
+    from dit_dask.storage.documents import dump_json
 
-    forbidden = [gates.parse_forbidden(text, "--fail-on") for text in options.fail_on]
-    manifest, summaries = read_complete(_folder(options.run))
-    chosen = forbidden or [gates.parse(text, "gates") for text in manifest.config["gates"]]
-    if not chosen:
+    folder = _folder(options.run)
+    _, summaries = read_complete(folder)
+    entries, stored = read_measures(folder), read_verdict(folder)
+    forbidden = [gates.parse_forbidden(text, "--fail-on", {entry.measure for entry in entries}) for text in options.fail_on]
+    evidence = Evidence(summaries, entries, read_distributions(folder, summaries))
+    verdicts = judge(forbidden, evidence) if forbidden else list(stored.verdicts)
+    if not verdicts:
         raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
-    if not summaries:
-        raise InputError("dit gate: the run has measures only; gates judge tests")
-    verdicts = gates.judge(chosen, summaries)
-    _print_verdicts(verdicts)
-    return OK if all(verdict.passed for verdict in verdicts) else GATE_FAILED
+    verdict = RunVerdict(verdicts, stored.controls, stored.has_controls, stored.warnings)
+    if options.json:
+        tests, measured = [one.document() for one in summaries], [entry.document() for entry in entries]
+        head = {"run": folder.url, "status": verdict.status, "tests": tests, "measures": measured}
+        write_lines(dump_json(head | _verdict_parts(verdict)))
+    else:
+        _print_verdicts(verdicts)
+    return OK if verdict.is_allowed else GATE_FAILED
 
 
 def compare(options: argparse.Namespace) -> int:

@@ -54,7 +54,8 @@ def build_parser(subcommands: Sequence[Subcommand]) -> Parser:
         description="How much does any one person's record change what an adversary can infer about that person?",
         epilog="examples:\n  dit demo\n  dit run configs/adult-k.yaml --set data.limit=1000\n"
         "  dit gate runs/adult-k-0123456789ab --fail-on 'delta > 0.1'\n\n"
-        "exit codes: 0 done and every gate passed, 1 a gate failed, 2 bad input or a failed run",
+        "exit codes: 0 done and every gate passed; 1 a gate failed or cannot be judged, or a claim is broken; "
+        "2 bad input or a failed run",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=Version, nargs=0, help="print the version")
@@ -78,7 +79,7 @@ def demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a run of the embedded config."""
     _add_output(parser, "folder or fsspec URL under which the run folder is made")
     parser.add_argument("--workers", type=_workers, metavar="N", help="workers; the machine's cores by default")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else, to stdout")
+    _add_json(parser, "tests, measures and verdicts")
     _add_quiet(parser)
 
 
@@ -106,6 +107,7 @@ def init_arguments(parser: argparse.ArgumentParser) -> None:
 def plan_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a plan."""
     _add_config(parser)
+    _add_json(parser, "the plan")
     _add_show_values(parser)
     _add_set(parser)
 
@@ -124,7 +126,7 @@ def risk_arguments(parser: argparse.ArgumentParser) -> None:
         "--missing", choices=("category", "drop"), help="missing cells are a value of their own, or drop their row"
     )
     _add_output(parser, "folder or fsspec URL under which risk.json and risk.svg go")
-    parser.add_argument("--json", action="store_true", help="print the ranking as JSON, and nothing else, to stdout")
+    _add_json(parser, "the ranking")
     _add_set(parser)
 
 
@@ -141,8 +143,9 @@ def gate_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="CONDITION",
-        help="fail if true for any test; without it the config's gates",
+        help="fail if true for any sanitised test; without it the config's gates",
     )
+    _add_json(parser, "the verdicts")
 
 
 def leave_out_arguments(parser: argparse.ArgumentParser) -> None:
@@ -161,13 +164,14 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a comparison."""
     _add_run(parser)
     parser.add_argument("other", metavar="RUN", help="the run to compare it with")
+    _add_json(parser, "both runs and the changes")
 
 
 def history_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the history of an output."""
     parser.add_argument("url", metavar="URL", help="the output folder or URL that the runs were written to")
     parser.add_argument("--name", metavar="NAME", help="only runs of this name")
-    parser.add_argument("--json", action="store_true", help="print runs and rises as JSON")
+    _add_json(parser, "runs and rises")
     parser.add_argument("--fail-on-rise", action="store_true", help="exit with 1 if any delta rose beyond the noise")
 
 
@@ -210,6 +214,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 def _add_output(parser: argparse.ArgumentParser, description: str) -> None:
     parser.add_argument("--out", metavar="URL", help=description)
+
+
+def _add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--json", action="store_true", help=f"print {what} as JSON, and nothing else, to stdout")
 
 
 def _add_quiet(parser: argparse.ArgumentParser) -> None:

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 from dit_dask.cluster import address, local
 from dit_dask.cluster.kubernetes import cluster as kubernetes
-from dit_dask.cluster.local import configure, in_process
+from dit_dask.cluster.local import configure
 from dit_dask.config.cluster import ClusterConfig, memory_bytes
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["check", "connect", "in_process", "memory", "warning", "workers"]
+__all__ = ["check", "connect", "memory", "warning", "workers"]
 
 KUBERNETES_WORKERS = 2
 OPENERS: dict[str, Callable[..., AbstractContextManager[Client]]] = {
+    "auto": local.start,
     "local": local.start,
     "address": address.join,
     "kubernetes": kubernetes.start,
@@ -53,7 +54,7 @@ def memory(settings: ClusterConfig) -> int | None:
     """Return the bytes that each worker may use; None for a cluster that runs already."""
     if settings.kind == "kubernetes":
         return memory_bytes(settings.kubernetes.resources.worker.memory)
-    return local.memory(settings) if settings.kind == "local" else None
+    return local.memory(settings) if settings.is_local else None
 
 
 def warning(settings: ClusterConfig) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import stat
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.cluster import ClusterConfig
@@ -23,35 +25,28 @@ LOOPBACK = "127.0.0.1"
 ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**26}
 
 
-@contextmanager
-def in_process() -> Iterator[Client]:
-    """Yield a client whose one worker is a thread of this process: works in scripts, notebooks and tests alike."""
-    from distributed import Client
-
-    from dit_dask.cluster.nodes import PrivateCluster, PrivateWorker
-
-    configure(debug=False)
-    with (
-        PrivateCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            processes=False,
-            protocol="inproc://",
-            worker_class=PrivateWorker,
-            dashboard_address=None,
-            memory_limit=None,
-            local_directory=scratch_folder(),
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
 def workers(settings: ClusterConfig) -> int:
     """Return the number of workers: as configured, else one for each core this process may use."""
-    from dask.system import CPU_COUNT
+    return settings.workers or cores()
 
-    return int(settings.workers or CPU_COUNT)
+
+def cores() -> int:
+    """Return the cores that this process may use; as Dask counts them, without importing it."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _cgroup_cores()
+    return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
+
+
+def _cgroup_cores() -> float | None:
+    """Return the share of the machine that a container may use, if it is limited; version 2 of cgroups, then version 1."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except (OSError, ValueError):
+        try:
+            quota, period = (Path(f"/sys/fs/cgroup/cpu/cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        except OSError:
+            return None
+    return int(quota) / int(period) if quota.strip().isdigit() else None  # "max" and -1 mean no limit
 
 
 def memory(settings: ClusterConfig) -> int:

@@ -18,7 +18,7 @@ _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", r"@sha256:[0-9a-f]{64}"
 _TAGGED = rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?:{_TAG}(?:{_DIGEST})?|{_DIGEST})"
 IMAGE = Text(_TAGGED, "an image with a tag other than latest, or a digest, such as registry.example.org/dit:0.1.0")
-KINDS = ("local", "address", "kubernetes")
+KINDS = ("auto", "local", "address", "kubernetes")
 ADDRESS = Text(r"(tcp|tls)://[^/\s]+:[0-9]+", "an address such as tls://HOST:PORT")
 VALUE = Text(r"[A-Za-z0-9]?([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", "a label value")
 
@@ -96,6 +96,16 @@ class ClusterConfig:
     dashboard: bool
 
     @property
+    def is_local(self) -> bool:
+        """Whether the work is done on this machine."""
+        return self.kind in ("auto", "local")
+
+    @property
+    def only_if_long(self) -> bool:
+        """Whether a run of a few seconds needs no workers, since nothing was said about them."""
+        return self.kind == "auto" and self.workers is None and not self.dashboard
+
+    @property
     def stall_seconds(self) -> float | None:
         """After how many seconds without progress a run ends, if that was set."""
         return None if self.stall_minutes is None else 60 * self.stall_minutes
@@ -161,7 +171,9 @@ KUBERNETES = Record(
 )
 CLUSTER = Record(
     {
-        "kind": Field(Choice(KINDS), "local"),
+        "kind": Field(
+            Choice(KINDS), "auto", description="auto: a run of a few seconds stays in one process, a longer one is local"
+        ),
         "workers": Field(Integer(1, MOST_WORKERS), None, description="the machine's cores by default; 2 on Kubernetes"),
         "address": Field(ADDRESS, None),
         "timeout": Field(Integer(1), None, description="seconds to wait for the cluster; 8 for an address, 300 on Kubernetes"),

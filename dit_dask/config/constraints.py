@@ -360,6 +360,7 @@ class Component:
 
     kinds: Mapping[str, Record]
     otherwise: Record | None = None  # for names that are import paths
+    hint: str = ""  # what else a name may be
 
     def record(self, value: Any, where: str) -> Record:
         """Find the parameters of the thing named, plus `name` itself."""
@@ -370,7 +371,7 @@ class Component:
             raise refuse(f"{where}.name" if isinstance(value, Mapping) else where, "a name", name)
         chosen = self.kinds.get(name) or (self.otherwise if "." in name else None)
         if chosen is None:
-            raise unknown(where, name, self.kinds)
+            raise unknown(where, name, self.kinds, self.hint)
         return Record({"name": Field(Text()), **chosen.fields})
 
     def check(self, value: Any, where: str) -> ComponentConfig:
@@ -397,6 +398,50 @@ class Component:
         if not isinstance(name, str) or not (name in self.kinds or (self.otherwise and "." in name)):
             return document
         return self.record(document, where).rewrite(document, decide, where)
+
+
+@dataclass(frozen=True)
+class Components:
+    """One component, a list of different ones, or the name of a fixed set of them."""
+
+    of: Component
+    sets: Mapping[str, tuple[ComponentConfig, ...]]
+
+    def check(self, value: Any, where: str) -> tuple[ComponentConfig, ...]:
+        """Write every way out as the components it stands for."""
+        members = self._members(value)
+        if members:
+            return members
+        if not isinstance(value, list):
+            return (self.of.check(value, where),)
+        if not value:
+            raise InputError(f"{where} must be a name or a list of at least one; got an empty list")
+        checked: list[ComponentConfig] = []
+        for place, item in enumerate(value):
+            members = self._members(item)
+            if members:
+                names = ", ".join(component.name for component in members)
+                raise InputError(f"{where}[{place}] must be a single one; got a name that stands for several: {names}")
+            component = self.of.check(item, f"{where}[{place}]")
+            if component in checked:
+                raise InputError(f"{where}[{place}]: {component.name} is listed twice")
+            checked.append(component)
+        return tuple(checked)
+
+    def _members(self, value: Any) -> tuple[ComponentConfig, ...]:
+        name = value.get("name") if isinstance(value, Mapping) and len(value) == 1 else value
+        return self.sets.get(name, ()) if isinstance(name, str) else ()
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        single = self.of.schema()
+        return {"anyOf": [{"enum": list(self.sets)}, *single["anyOf"], {"type": "array", "items": single, "minItems": 1}]}
+
+    def rewrite(self, document: Any, decide: Decide, where: str) -> Any:
+        """Rewrite one component, or every one of a list."""
+        if isinstance(document, list | tuple):
+            return [self.of.rewrite(item, decide, f"{where}[{place}]") for place, item in enumerate(document)]
+        return self.of.rewrite(document, decide, where)
 
 
 @dataclass(frozen=True)

@@ -52,31 +52,43 @@ class TestConfig:
     engine: str
     records: str | RecordSample | Sequence[int]
     encoder: ComponentConfig | None = None
-    adversary: ComponentConfig | None = None
+    adversary: Sequence[ComponentConfig] | None = None
     repeats: int | None = None
     method: str | None = None
     samples: int | None = None
     coupling: str | None = None
+    label: str | None = None
+    gates: Sequence[str] = ()
     where: str = ""
     keys: tuple[str, ...] = ()
     """The keys that a test of this kind has, in the order in which documents list them."""
 
     def identity(self) -> dict[str, Any]:
         """The parameters that can change a result, as ids, digests and summaries hold them."""
-        shown = {key: _identity(getattr(self, key)) for key in self.keys}
-        return {key: value for key, value in shown.items() if key != "repeats" or value is not None}
+        shown = {key: _identity(getattr(self, key)) for key in self.keys if key != "gates"}
+        return {key: value for key, value in shown.items() if key not in ("repeats", "label") or value is not None}
 
     def document(self) -> dict[str, Any]:
         """All keys, those that cannot change a result too."""
         values = {key: getattr(self, key) for key in self.keys}
-        components = {key: value.document() for key, value in values.items() if isinstance(value, ComponentConfig)}
-        return self.identity() | components
+        components = {key: _document(value) for key, value in values.items() if isinstance(value, ComponentConfig | tuple)}
+        return self.identity() | components | ({"gates": list(self.gates)} if self.gates else {})
 
 
 def _identity(value: Any) -> Any:
     if isinstance(value, ComponentConfig):
         return value.identity()
+    if isinstance(value, tuple):  # of components; one alone is written as such
+        several = [component.identity() for component in value]
+        return several[0] if len(several) == 1 else several
     return asdict(value) if isinstance(value, RecordSample) else value
+
+
+def _document(value: ComponentConfig | tuple[ComponentConfig, ...]) -> Any:
+    if isinstance(value, ComponentConfig):
+        return value.document()
+    several = [component.document() for component in value]
+    return several[0] if len(several) == 1 else several
 
 
 @dataclass(frozen=True)
@@ -108,6 +120,15 @@ TOP = {
     "gates": Field(
         ListOf(Text()), [], description="conditions such as 'delta <= 0.1' that every test must meet", affects_result=False
     ),
+    "claims": Field(
+        Choice(("fail", "report")),
+        "fail",
+        description="fail: a broken claim of a sanitizer fails the run; report: it is a warning",
+        affects_result=False,
+    ),
+    "controls": Field(
+        Flag(), True, description="test the raw and the suppressed table beside every audit", affects_result=False
+    ),
     "stop_on_breach": Field(
         Flag(), False, description="end the run as soon as a gate cannot be met any more", affects_result=False
     ),
@@ -136,6 +157,8 @@ class Config:
     tests: Sequence[TestConfig]
     measures: Sequence[MeasureConfig]
     gates: Sequence[str]
+    claims: str
+    controls: bool
     stop_on_breach: bool
     output: OutputLocation
     cluster: cluster.ClusterConfig
@@ -198,6 +221,8 @@ def check_document(raw: Mapping[str, Any], folder: str, name: str = "audit", *, 
         tests=(),
         measures=(),
         gates=checked["gates"],
+        claims=checked["claims"],
+        controls=checked["controls"],
         stop_on_breach=checked["stop_on_breach"],
         output=_check_output(output),
         cluster=_check_cluster(checked["cluster"], folder),

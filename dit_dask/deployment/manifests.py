@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dit_dask import cluster
-from dit_dask.audit import gates
 from dit_dask.audit.grammar import check_config, named_files, secret_values
 from dit_dask.cluster.kubernetes import objects as pods
 from dit_dask.cluster.kubernetes.objects import Manifest
@@ -80,8 +79,6 @@ def prepare(path: str, options: DeployOptions) -> Deployment:
         document = read_document(path, options.overrides[:count])
         _refuse_secrets(document)
     config = check_config(document, config_folder(path), default_name(path))
-    for index, text in enumerate(config.gates):
-        gates.parse(text, f"gates[{index}]")
     _check_schedule(options)
     text = Path(path).read_text("utf-8")
     _refuse_open_lines(text, path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.engines import brute_force, exact, repeated
+from dit_dask.engines import brute_force, exact, mixed, repeated
 from dit_dask.engines.influence import Influence, Procedure
 from dit_dask.engines.noisy_counts import procedure as noisy
 from dit_dask.engines.noisy_counts.procedure import NoisyCounts
@@ -18,7 +18,17 @@ from dit_dask.values.table import Table
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Ints
 
-__all__ = ["ENGINES", "SELECTABLE", "Engine", "Influence", "NoisyCounts", "Procedure", "ReleaseProcedure", "choose"]
+__all__ = [
+    "ENGINES",
+    "SELECTABLE",
+    "Engine",
+    "Influence",
+    "NoisyCounts",
+    "Procedure",
+    "ReleaseProcedure",
+    "choose",
+    "engines_of",
+]
 
 
 @dataclass(frozen=True)
@@ -39,12 +49,20 @@ class Engine:
 
 ENGINES = {
     "exact": Engine(exact.influence, exact.applies, exact.chunks),
+    "mixed": Engine(mixed.influence, mixed.applies),
     "brute-force": Engine(brute_force.influence, brute_force.applies, together=brute_force.together),
     "repeated": Engine(repeated.influence, repeated.applies, estimates=repeated.ESTIMATES, together=repeated.together),
     "closed-form": Engine(noisy.closed_form, partial(noisy.applies, "exact"), noisy.chunks),
     "simulation": Engine(noisy.simulation, partial(noisy.applies, "simulate"), noisy.chunks, noisy.ESTIMATES),
 }
 SELECTABLE = ("exact", "brute-force")  # what a config may name; the others follow from `method` or `repeats`
+
+
+def engines_of(engine: str, procedure: Procedure) -> dict[str, str]:
+    """The engine that each adversary of a procedure runs on."""
+    fast = mixed.exact_adversaries(procedure) if engine == "mixed" and isinstance(procedure, ReleaseProcedure) else {}
+    slow = "brute-force" if engine == "mixed" else engine
+    return {name: "exact" if name in fast else slow for name in procedure.names}
 
 
 def choose(requested: str, procedure: Procedure, where: str) -> tuple[str, str]:
@@ -55,5 +73,5 @@ def choose(requested: str, procedure: Procedure, where: str) -> tuple[str, str]:
             raise InputError(f"{where}.engine: {requested} cannot run this test: {refusals[requested]}")
         return requested, "as configured"
     name = next(name for name, refusal in refusals.items() if refusal is None)
-    is_slow = name == "brute-force" and refusals["exact"] is not None
+    is_slow = name in {"mixed", "brute-force"} and refusals["exact"] is not None
     return name, str(refusals["exact"]) if is_slow else "the fastest that applies"

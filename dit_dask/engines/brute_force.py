@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Floats, Ints
+    from dit_dask.values.arrays import Codes, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,60 +28,72 @@ class Beliefs:
     without: Floats
 
 
+Learned = list[dict[str, Beliefs]]  # for each procedure, by the names of its adversaries
+
+
 def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influence:
     """Test the given records, one removal after the other."""
     return together(table, records, [procedure])[0]
 
 
 def together(table: Table, records: Ints, procedures: Sequence[ReleaseProcedure]) -> list[Influence]:
-    """Test the given records against several adversaries that see the same releases."""
-    found, failures, notes = compute_beliefs(table, records, procedures)
+    """Test the given records for several procedures that see the same releases."""
+    learned, failures, notes = compute_beliefs(table, records, procedures)
     tested = tested_records(records, failures)
     results = []
-    for procedure, beliefs in zip(procedures, found, strict=True):
-        compared = compare(beliefs.full[tested, 0], beliefs.without[tested, 0], procedure.distance, notes)
+    for procedure, by_name in zip(procedures, learned, strict=True):
+        sides = {name: (beliefs.full[tested, 0], beliefs.without[tested, 0]) for name, beliefs in by_name.items()}
+        compared = compare(sides, table.secret[records[tested]], procedure.distance, notes)
         results.append(place_tested(compared, tested, failures))
     return results
 
 
 def compute_beliefs(
     table: Table, records: Ints, procedures: Sequence[ReleaseProcedure]
-) -> tuple[list[Beliefs], dict[int, str], tuple[str, ...]]:
+) -> tuple[Learned, dict[int, str], tuple[str, ...]]:
     """Let every adversary learn from every release; also return the records whose release failed, and warnings raised."""
     shape = (len(records), procedures[0].repeats, len(table.schema.sensitive.levels))
-    found = [Beliefs(np.empty(shape), np.empty(shape)) for _ in procedures]
     failures: dict[int, str] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         full = beliefs_on_full(table, records, procedures, "full")
-        for beliefs, known in zip(found, full, strict=True):
-            beliefs.full[:] = known
+        learned = [{name: Beliefs(known, np.empty(shape)) for name, known in by_name.items()} for by_name in full]
         for repeat in range(procedures[0].repeats):
             for place, release in enumerate(_releases(table, records, procedures[0], repeat)):
                 if not isinstance(release, Release):
                     failures[int(records[place])] = release
                     continue
-                target = table.codes[records[place]]
-                for procedure, beliefs in zip(procedures, found, strict=True):
-                    beliefs.without[place, repeat] = procedure.adversary.beliefs(release, procedure.encoder, target)
-    return found, failures, tuple(sorted({warning.category.__name__ for warning in caught}))
+                sides = [{name: beliefs.without[place, repeat] for name, beliefs in by_name.items()} for by_name in learned]
+                _learn(release, procedures, table.codes[records[place]], sides)
+    return learned, failures, tuple(sorted({warning.category.__name__ for warning in caught}))
 
 
-def beliefs_on_full(table: Table, records: Ints, procedures: Sequence[ReleaseProcedure], purpose: str) -> list[Floats]:
+def _learn(
+    release: Release, procedures: Sequence[ReleaseProcedure], target: Codes, beliefs: Sequence[Mapping[str, Floats]]
+) -> None:
+    """Let every adversary of every procedure learn from a release, and write its beliefs[n] about the target."""
+    for procedure, by_name in zip(procedures, beliefs, strict=True):
+        for name, adversary in procedure.adversaries.items():
+            by_name[name][:] = adversary.beliefs(release, procedure.encoder, target)
+
+
+def beliefs_on_full(
+    table: Table, records: Ints, procedures: Sequence[ReleaseProcedure], purpose: str
+) -> list[dict[str, Floats]]:
     """Return [m, repeats, n] beliefs of each adversary on releases of the whole table, worked out once for each q."""
     first = procedures[0]
     targets, inverse = np.unique(table.codes[records], axis=0, return_inverse=True)
-    secrets = len(table.schema.sensitive.levels)
-    known = [np.empty((len(targets), first.repeats, secrets)) for _ in procedures]
+    shape = (len(targets), first.repeats, len(table.schema.sensitive.levels))
+    known = [{name: np.empty(shape) for name in procedure.adversaries} for procedure in procedures]
     for repeat in range(first.repeats):
         try:
             release = first.sanitizer.release(table, first.rng(purpose, *_numbered(repeat)))
         except ExternalSanitizerError as error:
             raise RunError(f"{error}, on the whole table", hidden=error.hidden) from error
-        for procedure, beliefs in zip(procedures, known, strict=True):
-            for place, target in enumerate(targets):
-                beliefs[place, repeat] = procedure.adversary.beliefs(release, procedure.encoder, target)
-    return [beliefs[inverse.ravel()] for beliefs in known]
+        for place, target in enumerate(targets):
+            sides = [{name: beliefs[place, repeat] for name, beliefs in by_name.items()} for by_name in known]
+            _learn(release, procedures, target, sides)
+    return [{name: beliefs[inverse.ravel()] for name, beliefs in by_name.items()} for by_name in known]
 
 
 def applies(procedure: object) -> str | None:

@@ -1,101 +1,132 @@
-"""All leave-one-outs at once for Mondrian, TF and Bernoulli naive Bayes: as brute force, near-linear (docs/exact-engine.md)."""
+"""All leave-one-outs at once, as brute force, for adversaries whose beliefs follow from counts (docs/exact-engine.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numba import typeof
 
+from dit_dask.adversaries import Adversary
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
+from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.encoders.tf import TF
-from dit_dask.engines.influence import Influence, compare
+from dit_dask.engines.exact_counts import Counts, CountSource, MondrianCounts, Needs, RawCounts, SuppressedCounts
+from dit_dask.engines.influence import Influence, compare, join
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_coverage import cover, posterior
-from dit_dask.kernels.exact_engine import evaluate, follow
+from dit_dask.kernels.exact_engine import follow
 from dit_dask.kernels.exact_outcomes import decide
+from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.mondrian import Mondrian
-from dit_dask.sanitizers.mondrian_tree import Grown, grow
+from dit_dask.sanitizers.mondrian_tree import grow
+from dit_dask.sanitizers.raw import Raw
+from dit_dask.sanitizers.suppressed import Suppressed
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Codes, Floats, Ints
+    from dit_dask.values.arrays import Floats, Ints
 
-Block: TypeAlias = "tuple[Ints, Floats, Floats]"
+Beliefs: TypeAlias = "tuple[Floats, Floats]"
 
 COVERAGE_BYTES = 64 * 2**20
+_grown = lru_cache(maxsize=1)(grow)  # the last tree is kept, for tasks on one worker share it
+
+
+def _naive_bayes(counts: Counts) -> Floats:
+    beliefs: Floats = posterior(counts.coverage, counts.totals, counts.removed)
+    return beliefs
+
+
+def _frequencies(counts: Counts) -> Floats:
+    with np.errstate(invalid="ignore"):  # nothing is left of a table of one record
+        shares: Floats = counts.fallen / counts.fallen.sum(axis=1, keepdims=True)
+    return shares
+
+
+SOURCES: Mapping[type, Callable[[Table, Any], CountSource]] = {
+    Mondrian: lambda table, sanitizer: MondrianCounts(_grown(table, sanitizer.rule)),
+    Raw: lambda table, _sanitizer: RawCounts(table),
+    Suppressed: lambda table, _sanitizer: SuppressedCounts(table),
+}
+BELIEFS: Mapping[type, Callable[[Counts], Floats]] = {BernoulliNB: _naive_bayes, ConditionalFrequency: _frequencies}
 
 
 def applies(procedure: object) -> str | None:
     """Return why this engine cannot run the procedure, or None if it can."""
     if not isinstance(procedure, ReleaseProcedure):
-        return "the exact engine needs Mondrian"
-    wanted = ((procedure.sanitizer, Mondrian), (procedure.encoder, TF), (procedure.adversary, BernoulliNB))
-    for part, kind in wanted:
-        if type(part) is not kind:
-            return f"the exact engine needs {kind.__name__}; got {type(part).__name__}"
-    return None
+        return f"the exact engine needs {_list_names(SOURCES)}"
+    adversaries = list(procedure.adversaries.values())
+    wanted: list[tuple[object, Mapping[type, object]]] = [(procedure.sanitizer, SOURCES)]
+    wanted += [(adversary, BELIEFS) for adversary in adversaries]
+    if any(isinstance(adversary, BernoulliNB) for adversary in adversaries):  # conditional frequency encodes nothing
+        wanted.append((procedure.encoder, {TF: None}))
+    for part, kinds in wanted:
+        if type(part) not in kinds:
+            return f"the exact engine needs {_list_names(kinds)}; got {type(part).__name__}"
+    return "repeats make it an estimate" if procedure.repeats > 1 else None
 
 
-def prepare(table: Table, procedure: ReleaseProcedure) -> Grown:
-    """Grow the tree of the whole table; the last one is kept, for tasks on one worker share it."""
-    if not isinstance(procedure.sanitizer, Mondrian):
-        raise TypeError(applies(procedure))
-    return _grown(table, procedure.sanitizer.rule)
-
-
-_grown = lru_cache(maxsize=1)(grow)
-
-
-def influence(table: Table, records: Ints, procedure: ReleaseProcedure, base: Grown | None = None) -> Influence:
+def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influence:
     """Test the given distinct records; the same meaning as brute force, and no bit depends on which records come together."""
-    distance, predicted = np.empty(len(records)), np.empty((2, len(records)), np.int32)
-    for block, with_record, without in _blocks(table, records, procedure, base):
-        part = compare(with_record, without, procedure.distance)
-        distance[block], predicted[0, block], predicted[1, block] = part.distance, part.predicted, part.predicted_without
-    return Influence(distance, predicted[0], predicted[1])
+    names, adversaries = list(procedure.adversaries), list(procedure.adversaries.values())
+    places, parts = [], []
+    for block, sides in blocks(table, records, procedure.sanitizer, adversaries):
+        places.append(block)
+        parts.append(compare(dict(zip(names, sides, strict=True)), table.secret[records[block]], procedure.distance))
+    if parts:
+        return join(places, parts)
+    nobody = np.empty((0, len(table.schema.sensitive.levels)))
+    return compare(dict.fromkeys(names, (nobody, nobody)), table.secret[:0], procedure.distance)
 
 
-def beliefs(table: Table, records: Ints, procedure: ReleaseProcedure, base: Grown | None = None) -> tuple[Floats, Floats]:
-    """Return (m, n) beliefs about the given records with and without them."""
-    with_record, without = np.empty((2, len(records), len(table.schema.sensitive.levels)))
-    for block, some, some_without in _blocks(table, records, procedure, base):
-        with_record[block], without[block] = some, some_without
-    return with_record, without
+def chunks(table: Table, records: Ints, procedure: ReleaseProcedure, count: int) -> list[Ints]:
+    """Cut the records into at most `count` lists of about equal length, each of records that share work."""
+    along = records[np.argsort(count_source(table, procedure.sanitizer).places[records], kind="stable")]
+    return [part for part in np.array_split(along, count) if len(part)]
 
 
-def _blocks(table: Table, records: Ints, procedure: ReleaseProcedure, base: Grown | None) -> Iterator[Block]:
-    """Yield positions in `records` and their beliefs, in the order of the tree and as many as COVERAGE_BYTES allow."""
-    base = prepare(table, procedure) if base is None else base
-    along = np.argsort(base.place[records], kind="stable")
-    size = max(1, COVERAGE_BYTES // (4 * len(base.domain.spans) * base.secrets))
+def count_source(table: Table, sanitizer: Sanitizer) -> CountSource:
+    """Return the counts of a table for one of the SOURCES."""
+    return SOURCES[type(sanitizer)](table, sanitizer)
+
+
+def beliefs(table: Table, records: Ints, sanitizer: Sanitizer, adversaries: Sequence[Adversary]) -> list[Beliefs]:
+    """Return, for each adversary, (m, n) beliefs about the given records with and without them."""
+    shape = len(records), len(table.schema.sensitive.levels)
+    found = [(np.empty(shape), np.empty(shape)) for _ in adversaries]
+    for block, parts in blocks(table, records, sanitizer, adversaries):
+        for (with_record, without), (some, some_without) in zip(found, parts, strict=True):
+            with_record[block], without[block] = some, some_without
+    return found
+
+
+def blocks(
+    table: Table, records: Ints, sanitizer: Sanitizer, adversaries: Sequence[Adversary]
+) -> Iterator[tuple[Ints, list[Beliefs]]]:
+    """Yield positions in `records` and the beliefs of each adversary about them, with and without each record.
+
+    All adversaries share one pass. A block has as many records as COVERAGE_BYTES allow.
+    """
+    source = count_source(table, sanitizer)
+    kinds = [type(adversary) for adversary in adversaries]
+    needs = Needs(BernoulliNB in kinds, ConditionalFrequency in kinds)
+    places = source.places[records].astype(np.int64)
+    along = np.argsort(places, kind="stable")
+    columns = table.codes.shape[1] if needs.coverage else 4  # the beliefs of a target take as much as four columns
+    size = max(1, COVERAGE_BYTES // (4 * columns * len(table.schema.sensitive.levels)))
     for first in range(0, len(records), size):
         block = along[first : first + size]
-        yield block, *_evaluate(base, base.place[records[block]])
+        targets, repeat = np.unique(places[block], return_inverse=True)
+        sides = [[BELIEFS[kind](counts)[repeat] for kind in kinds] for counts in source.count(targets, needs)]
+        yield block, list(zip(*sides, strict=True))
 
 
-def _evaluate(base: Grown, targets: Codes) -> tuple[Floats, Floats]:
-    """Return the beliefs about targets at these places of the base."""
-    secrets, domain = base.secrets, base.domain
-    totals = np.zeros(secrets, np.int64)
-    np.add.at(totals, base.rows[:, -2], base.rows[:, -1])
-    distinct, repeat = np.unique(targets, return_inverse=True)
-    slots = np.zeros(len(base.rows), np.int32)
-    slots[distinct] = np.arange(len(distinct), dtype=np.int32)
-    coverage = np.zeros((len(distinct), len(domain.spans), secrets), np.int32)
-    steps = np.empty((len(distinct) + 1, secrets), np.int32)
-    rows, order = base.rows.copy(), np.arange(len(base.rows), dtype=np.int32)
-    scratch = kernel.scratch(rows, domain.attributes, domain.tree, secrets)
-    cover(rows, order, base.nodes, -1, 0, distinct, slots, coverage, scratch[1], steps)
-    nobody = np.full(len(distinct), -1, np.int32)
-    with_record = posterior(coverage, totals, nobody)
-    tops, log = np.array([len(order), len(base.nodes), 0]), np.empty((0, 2), np.int32)
-    evaluate(rows, base.rule, *domain, order, base.nodes.copy(), *scratch, distinct.copy(), slots, coverage, steps, tops, log)
-    without = posterior(coverage, totals, rows[distinct, -2].copy())
-    return with_record[repeat], without[repeat]
+def _list_names(kinds: Mapping[type, object]) -> str:
+    return " or ".join(kind.__name__ for kind in kinds)
 
 
 def compile_ahead() -> None:
@@ -113,10 +144,3 @@ def compile_ahead() -> None:
     decide.compile(tuple(map(typeof, deciding)))
     following = (rows, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order)
     follow.compile(tuple(map(typeof, following)))
-
-
-def chunks(table: Table, records: Ints, procedure: ReleaseProcedure, count: int, base: Grown | None = None) -> list[Ints]:
-    """Cut the records into at most `count` lists of about equal length, each from neighbouring branches of the base tree."""
-    base = prepare(table, procedure) if base is None else base
-    along = records[np.argsort(base.place[records], kind="stable")]
-    return [part for part in np.array_split(along, count) if len(part)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from dit_dask.engines.gain import Shift, join_shifts, shift
 from dit_dask.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ class Procedure(Protocol):
     @property
     def external(self) -> ExternalSanitizer | None:
         """The external sanitizer that it calls, if any."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its adversaries."""
         ...
 
     @property
@@ -104,9 +110,11 @@ class EstimateSummary:
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """What the removal of records changes: one entry per record, and the warnings that the adversary raised.
+    """What the removal of records changes: one entry per record, and the warnings that adversaries raised.
 
-    A record that could not be tested has no number for a distance, no predictions (-1), and an entry among the failures.
+    The distance is the largest over the adversaries, the predictions are those of the first adversary that has it, and
+    `shifts` has what each adversary gives. A record that could not be tested has no number for a distance, no predictions
+    (-1), and an entry among the failures.
     """
 
     distance: Floats
@@ -115,20 +123,51 @@ class Influence:
     notes: tuple[str, ...] = ()
     estimates: Mapping[str, Floats] = field(default_factory=dict)
     failures: Mapping[int, str] = field(default_factory=dict)
+    shifts: Mapping[str, Shift] = field(default_factory=dict)
 
-    def only(self, chosen: Bools) -> Influence:
-        """The entries of some records."""
-        estimates = {name: values[chosen] for name, values in self.estimates.items()}
-        sides = self.predicted[chosen], self.predicted_without[chosen]
-        return Influence(self.distance[chosen], *sides, self.notes, estimates)
+    def take(self, chosen: Any) -> Influence:
+        """The entries of some records, in the given order."""
+        return Influence(
+            self.distance[chosen],
+            self.predicted[chosen],
+            self.predicted_without[chosen],
+            self.notes,
+            {name: values[chosen] for name, values in self.estimates.items()},
+            self.failures,
+            {name: shifted.take(chosen) for name, shifted in self.shifts.items()},
+        )
 
 
-def compare(with_record: Floats, without: Floats, distance: Distance, notes: tuple[str, ...] = ()) -> Influence:
-    """Reduce two (m, n) belief matrices to distances and predictions; ties predict the first value."""
-    if not (np.isfinite(with_record).all() and np.isfinite(without).all()):
+def compare(
+    beliefs: Mapping[str, tuple[Floats, Floats]], secrets: Codes, distance: Distance, notes: tuple[str, ...] = ()
+) -> Influence:
+    """Reduce each adversary's two (m, n) belief matrices to distances and predictions; ties predict the first value."""
+    if not all(np.isfinite(side).all() for sides in beliefs.values() for side in sides):
         raise InputError("the adversary returned beliefs that are not numbers")
-    predicted = with_record.argmax(axis=1).astype(np.int32)
-    return Influence(distance(with_record, without), predicted, without.argmax(axis=1).astype(np.int32), notes)
+    shifts = {name: shift(*sides, secrets, distance) for name, sides in beliefs.items()}
+    predicted = np.array([[side.argmax(axis=1) for side in sides] for sides in beliefs.values()], np.int32)
+    return worst_of(shifts, predicted, notes)
+
+
+def worst_of(shifts: Mapping[str, Shift], predicted: Codes, notes: tuple[str, ...] = ()) -> Influence:
+    """Keep, for each record, the adversary with the largest distance, the first of equals; predicted[adversaries, 2, m]."""
+    distances = np.stack([shifted.distance for shifted in shifts.values()])
+    worst, everyone = distances.argmax(axis=0), np.arange(distances.shape[1])
+    sides = predicted[worst, 0, everyone], predicted[worst, 1, everyone]
+    return Influence(distances[worst, everyone], *sides, notes, shifts=shifts)
+
+
+def join(blocks: Sequence[Ints], parts: Sequence[Influence]) -> Influence:
+    """Put the values of blocks of positions together, in the order of positions."""
+    shifts = {name: join_shifts([part.shifts[name] for part in parts]) for name in parts[0].shifts}
+    joined = Influence(
+        np.concatenate([part.distance for part in parts]),
+        np.concatenate([part.predicted for part in parts]),
+        np.concatenate([part.predicted_without for part in parts]),
+        tuple(sorted(set().union(*(part.notes for part in parts)))),
+        shifts=shifts,
+    )
+    return joined.take(np.argsort(np.concatenate(blocks), kind="stable"))
 
 
 def tested_records(records: Ints, failures: Mapping[int, str]) -> Bools:
@@ -146,6 +185,10 @@ def place_tested(influence: Influence, tested: Bools, failures: Mapping[int, str
         everyone[tested] = values
         return everyone
 
+    shifts = {
+        name: Shift(place(one.distance, np.nan), place(one.gain, np.nan), place(one.marks, 0), one.knows_confidence)
+        for name, one in influence.shifts.items()
+    }
     return Influence(
         place(influence.distance, np.nan),
         place(influence.predicted, -1),
@@ -153,4 +196,5 @@ def place_tested(influence: Influence, tested: Bools, failures: Mapping[int, str
         influence.notes,
         {name: place(values, np.nan) for name, values in influence.estimates.items()},
         failures,
+        shifts,
     )

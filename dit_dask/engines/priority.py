@@ -24,7 +24,13 @@ def estimated_influence(table: Table, release: Release, procedure: ReleaseProced
 
     The smaller its class and the rarer its secret there, the larger; a record that no class covers has none of it to lose.
     """
-    adversary: Adversary = procedure.adversary if isinstance(procedure.adversary, CHEAP) else BernoulliNB()
+    cheap = [adversary for adversary in procedure.adversaries.values() if isinstance(adversary, CHEAP)]
+    estimates = [_estimate(table, release, procedure, adversary) for adversary in cheap or [BernoulliNB()]]
+    largest: Floats = np.maximum.reduce(estimates)
+    return largest
+
+
+def _estimate(table: Table, release: Release, procedure: ReleaseProcedure, adversary: Adversary) -> Floats:
     joint, inverse = np.unique(np.column_stack([table.codes, table.secret]), axis=0, return_inverse=True)
     size = release.counts.sum(axis=1)
     whole = int(size.sum())

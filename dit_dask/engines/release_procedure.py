@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,18 +27,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ReleaseProcedure:
-    """The four parts of a differential inference test, the stream of its randomness, and how often it is repeated.
+    """The parts of a differential inference test, the stream of its randomness, and how often it is repeated.
 
-    The stream is named after the sanitizer, so that several adversaries see the same releases.
+    Adversaries have names; all of them learn from the same releases, and the largest distance counts. The stream is named
+    after the sanitizer, so that several tests see the same releases, too.
     """
 
     sanitizer: Sanitizer
     encoder: Encoder
-    adversary: Adversary
+    adversaries: Mapping[str, Adversary]
     distance: Distance
     seed: int
     stream: str
     repeats: int = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the adversaries."""
+        return tuple(self.adversaries)
 
     @property
     def external(self) -> ExternalSanitizer | None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dit_dask.distances import THRESHOLDS
+from dit_dask.distances import THRESHOLDS, Distance
 from dit_dask.engines.brute_force import beliefs_on_full, compute_beliefs
-from dit_dask.engines.influence import Influence, place_tested, tested_records
+from dit_dask.engines.gain import shift
+from dit_dask.engines.influence import Influence, place_tested, tested_records, worst_of
 from dit_dask.engines.noisy_counts import SCALES
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.errors import InputError
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Floats, Ints
+    from dit_dask.values.arrays import Codes, Floats, Ints
 
 ESTIMATES = ("stderr", "noise", *(f"over_{name}" for name in THRESHOLDS))
 
@@ -28,25 +30,55 @@ def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influ
 
 def together(table: Table, records: Ints, procedures: Sequence[ReleaseProcedure]) -> list[Influence]:
     """Test the given records against several adversaries that see the same releases."""
-    found, failures, notes = compute_beliefs(table, records, procedures)
+    learned, failures, notes = compute_beliefs(table, records, procedures)
     again = beliefs_on_full(table, records, procedures, "again")
     tested = tested_records(records, failures)
     results = []
-    for procedure, beliefs, other in zip(procedures, found, again, strict=True):
-        x, y, z = beliefs.full[tested], beliefs.without[tested], other[tested]
-        if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(z).all()):
-            raise InputError("the adversary returned beliefs that are not numbers")
-        single = procedure.distance(x.reshape(-1, x.shape[2]), y.reshape(-1, x.shape[2])).reshape(x.shape[:2])
-        scale = float(procedure.distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))[0]) / 2
-        estimates = {
-            "stderr": scale * jackknife(x, y),
-            "noise": scale * law_distance(x, z),
-            **{f"over_{name}": (single >= limit).mean(axis=1) for name, limit in THRESHOLDS.items()},
+    for procedure, by_name, other in zip(procedures, learned, again, strict=True):
+        laws = {
+            name: Laws(beliefs.full[tested], beliefs.without[tested], other[name][tested]) for name, beliefs in by_name.items()
         }
-        predicted, without = (side.mean(axis=1).argmax(axis=1).astype(np.int32) for side in (x, y))
-        influence = Influence(scale * law_distance(x, y), predicted, without, notes, estimates)
+        influence = compare_laws(laws, table.secret[records[tested]], procedure.distance, notes)
         results.append(place_tested(influence, tested, failures))
     return results
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """Samples [m, repeats, n] of an adversary's beliefs: with the record, without it, and with it once more."""
+
+    full: Floats
+    without: Floats
+    again: Floats
+
+
+def compare_laws(laws: Mapping[str, Laws], secrets: Codes, distance: Distance, notes: tuple[str, ...]) -> Influence:
+    """Compare the laws of every adversary; what is estimated for a record is of the adversary with the largest distance."""
+    if not all(np.isfinite(side).all() for law in laws.values() for side in (law.full, law.without, law.again)):
+        raise InputError("the adversary returned beliefs that are not numbers")
+    scale = float(distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))[0]) / 2
+    means = {name: (law.full.mean(axis=1), law.without.mean(axis=1)) for name, law in laws.items()}
+    shifts = {
+        name: replace(shift(*means[name], secrets, distance), distance=scale * law_distance(law.full, law.without))
+        for name, law in laws.items()
+    }
+    predicted = np.array([[side.argmax(axis=1) for side in sides] for sides in means.values()], np.int32)
+    influence = worst_of(shifts, predicted, notes)
+    worst, everyone = np.stack([one.distance for one in shifts.values()]).argmax(axis=0), np.arange(len(secrets))
+    errors = np.stack([scale * jackknife(law.full, law.without) for law in laws.values()])
+    single = np.stack([_single(law, distance) for law in laws.values()]).max(axis=0)
+    estimates = {
+        "stderr": errors[worst, everyone],
+        "noise": np.stack([scale * law_distance(law.full, law.again) for law in laws.values()]).max(axis=0),
+        **{f"over_{name}": (single >= limit).mean(axis=1) for name, limit in THRESHOLDS.items()},
+    }
+    return replace(influence, estimates=estimates)
+
+
+def _single(law: Laws, distance: Distance) -> Floats:
+    """Return (m, repeats): the distances of single draws."""
+    count, repeats, secrets = law.full.shape
+    return distance(law.full.reshape(-1, secrets), law.without.reshape(-1, secrets)).reshape(count, repeats)
 
 
 def law_distance(x: Floats, y: Floats) -> Floats:

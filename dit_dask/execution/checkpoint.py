@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from dit_dask.audit import gates
-from dit_dask.audit.gates import Gate, Verdict
+from dit_dask.audit.gates import Gate
 from dit_dask.audit.journal import Journal
 from dit_dask.audit.state import TestState
+from dit_dask.audit.verdict import Verdict, already_failed
 from dit_dask.errors import RunError
 from dit_dask.execution.progress import Progress
 
@@ -42,10 +42,10 @@ class Checkpoint:
             self._last = time.monotonic()
 
     def _check_gates(self) -> None:
-        failed = gates.already_failed(self._gates, {state.test.id: state.lower_bounds() for state in self._states})
+        failed = already_failed(self._gates, {state.test.id: state.lower_bounds() for state in self._states})
         if failed:
             done = sum(state.done for state in self._states)
-            text = f"{failed[0].name} has already failed after {done:,} records: {failed[0].reason} at least"
+            text = f"{failed[0].gate} has already failed after {done:,} records: {failed[0].reason} at least"
             raise GateFailedError(failed, text)
 
     def settle(self) -> None:

@@ -16,7 +16,8 @@ from dit_dask.engines import ReleaseProcedure
 from dit_dask.engines.priority import estimated_influence
 from dit_dask.errors import InputError
 from dit_dask.execution.progress import Progress, Silent
-from dit_dask.execution.runner import TaskRunner, TaskSession
+from dit_dask.execution.runner import TaskRunner
+from dit_dask.execution.session import TaskSession
 from dit_dask.sanitizers.external import NO_CACHE, ExternalSanitizer
 from dit_dask.sanitizers.external.calls import Precomputed
 from dit_dask.sanitizers.external.probe import ProbeResult, probe
@@ -41,7 +42,7 @@ def prepare_sanitizers(tests: Sequence[Test], config: Config, output: Folder) ->
             prepared_tests.append(test)
             continue
         if id(sanitizer) not in prepared:
-            checked, code = _check_callable(sanitizer, is_local=config.cluster.kind == "local")
+            checked, code = _check_callable(sanitizer, is_local=config.cluster.is_local)
             digests |= {f"{checked.where}: {name}": digest for name, digest in code.items()}
             prepared[id(sanitizer)] = checked.with_cache(_choose_cache(test, config, output))
         digests |= _digest_releases(prepared[id(sanitizer)], test)

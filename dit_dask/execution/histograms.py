@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError
-from dit_dask.execution.runner import allow_large_graphs
+from dit_dask.execution.cluster_session import allow_large_graphs
 from dit_dask.measures.discrimination.contingency import (
     ContingencyTable,
     Profile,

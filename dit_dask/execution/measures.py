@@ -5,20 +5,18 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dit_dask.audit.measure_plan import Measurement, MeasurePlan, ReleaseSource, SharedInputs
 from dit_dask.errors import DitError, RunError
-from dit_dask.execution.runner import TaskRunner, TaskSession
+from dit_dask.execution.runner import TaskRunner
+from dit_dask.execution.session import Task, TaskSession
 from dit_dask.measures.base import DividedMeasure, MeasureEntry, MeasureResult
 from dit_dask.measures.synthetic.closeness import Piece, Records
 from dit_dask.measures.synthetic.space import Neighbours
 from dit_dask.storage.documents import write_json
 from dit_dask.storage.folder import Folder
 from dit_dask.values.release import Release
-
-if TYPE_CHECKING:
-    from distributed import Future
 
 
 def execute_measures(runner: TaskRunner, measure_plan: MeasurePlan, folder: Folder) -> list[MeasureEntry]:
@@ -73,7 +71,7 @@ class MeasureTasks:
     def __init__(self, session: TaskSession, shared_inputs: SharedInputs, folder: Folder) -> None:
         self._session, self._shared_inputs, self._folder = session, shared_inputs, folder
         self._shared = session.scatter(shared_inputs)
-        self._releases: dict[int, Future] = {}
+        self._releases: dict[int, Task] = {}
 
     def compute(self, measurements: Sequence[Measurement]) -> None:
         """Submit all, wait for all, then raise the first failure."""
@@ -103,7 +101,7 @@ class MeasureTasks:
             piece_results.append(future)
         self._session.submit(join_pieces, *inputs, self._folder, piece_results, key=f"join-{identity}", description=identity)
 
-    def _submit_release(self, measurement: Measurement) -> Future | None:
+    def _submit_release(self, measurement: Measurement) -> Task | None:
         """Have each sanitizer publish once, for all its measurements."""
         source = measurement.release_source
         if source is None:

@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, wait
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import uuid4
+from typing import TYPE_CHECKING, TypeVar
 
-from dit_dask.errors import DitError, RunError, describe
+from dit_dask.errors import RunError
+from dit_dask.execution.cluster_session import ClusterSession
+from dit_dask.execution.local_session import LocalSession
 from dit_dask.execution.progress import Progress, Silent
+from dit_dask.execution.session import KilledTaskError, LostWorkError, TaskSession
 from dit_dask.execution.stall import Watchdog
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
 Result = TypeVar("Result")
 
-RETRIES = 2  # of one task that raised an error
 MAX_FAILED_SESSIONS = 6  # in a row that finished nothing
 MAX_PAUSE_SECONDS = 15
-WORKER_SECONDS, SCALE_SECONDS = 60, 10
-TICK_SECONDS = 0.1
-
-
-class LostWorkError(Exception):
-    """Tasks were cancelled because workers died with data that only they had."""
-
-
-class KilledTaskError(RunError):
-    """Every worker that took a task died: it kills them, or something else does."""
 
 
 @dataclass(frozen=True, eq=False)
 class TaskRunner:
-    """A cluster, how long it may finish nothing, and where progress is shown."""
+    """A cluster or, without a client, this process; how long it may finish nothing, and where progress is shown."""
 
-    client: Client
+    client: Client | None
     watchdog: Watchdog = field(default_factory=Watchdog)
     progress: Progress = field(default_factory=Silent)
 
@@ -58,7 +45,7 @@ class TaskRunner:
         while failed_sessions < MAX_FAILED_SESSIONS:
             done_before = count_done()
             try:
-                with TaskSession(self.client, self.watchdog) as session:
+                with self._open_session() as session:
                     return work(session)
             except (LostWorkError, CancelledError, TimeoutError, OSError) as error:  # OSError: a connection was cut
                 last_step = str(error) if isinstance(error, LostWorkError) else last_step
@@ -74,123 +61,5 @@ class TaskRunner:
             "the same command resumes what is left"
         )
 
-
-class TaskSession:
-    """Tasks with one copy of their shared data on the cluster; those that are not finished at its end are cancelled."""
-
-    def __init__(self, client: Client, watchdog: Watchdog) -> None:
-        from distributed import as_completed
-
-        self._client, self._watchdog = client, watchdog
-        self._suffix = uuid4().hex[:8]
-        self._completion = as_completed(loop=client.loop, raise_errors=False)
-        self._unfinished: dict[Future, bool] = {}  # whether the result is wanted; held, or they could not be cancelled
-        self._descriptions: dict[str, str] = {}
-
-    def __enter__(self) -> TaskSession:
-        wait_for_workers(self._client)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with suppress(Exception):  # a scheduler that is gone has cancelled everything
-            self._client.cancel(list(self._unfinished))
-
-    def scatter(self, value: Any) -> Future:
-        """Send a value to every worker."""
-        sending = self._client.scatter(value, broadcast=True, hash=False, asynchronous=True)
-        sent = asyncio.run_coroutine_threadsafe(sending, self._client.loop.asyncio_loop)
-        self._watchdog.reset()
-        while not wait([sent], TICK_SECONDS).done:
-            if self._watchdog.expired:
-                sent.cancel()
-                raise self._watchdog.stalled(["workers to receive the data"])
-        try:
-            return sent.result()
-        except Exception as error:  # where a worker dies meanwhile, the scheduler fails in any of several ways
-            raise LostWorkError(f"sending the data: {describe(error)[0]}") from error
-
-    def submit(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        key: str,
-        description: str,
-        retries: int = RETRIES,
-        priority: int = 0,
-        wanted: bool = True,
-    ) -> Future:
-        """Submit a task; a result that is not wanted here stays on the cluster for other tasks."""
-        with allow_large_graphs():
-            future = self._client.submit(
-                function, *arguments, key=f"{key}-{self._suffix}", retries=retries, priority=priority, pure=False
-            )
-        self._unfinished[future] = wanted
-        self._descriptions[future.key] = description
-        self._completion.add(future)
-        return future
-
-    def completed(self) -> Iterator[Future]:
-        """Yield the tasks whose results are wanted, and any that failed, as they complete, until none is left."""
-        self._watchdog.reset()
-        while not self._completion.is_empty():
-            while not self._completion.has_ready():
-                with self._completion.thread_condition:
-                    self._completion.thread_condition.wait(TICK_SECONDS)
-                if self._watchdog.expired:
-                    raise self._watchdog.stalled(self._describe_unfinished())
-            future = next(self._completion)
-            wanted = self._unfinished.pop(future)
-            if wanted or future.status != "finished":
-                yield future
-            self._watchdog.reset()
-
-    def result(self, future: Future) -> Any:
-        """Return the result of a completed task, or raise one clear line about why there is none."""
-        from distributed import KilledWorker
-
-        description = self._descriptions[future.key]
-        if future.status == "finished":
-            try:
-                limit = self._watchdog.limit
-                return future.result(timeout=limit if math.isfinite(limit) else None)  # its worker may have stopped since
-            except TimeoutError as timeout:
-                raise self._watchdog.stalled([f"the result of {future.key}"]) from timeout
-        if future.status != "error":
-            raise LostWorkError(description)
-        error = future.exception()
-        if isinstance(error, DitError):
-            raise error
-        if isinstance(error, KilledWorker):
-            raise KilledTaskError(f"{description}: its worker died again and again (out of memory?)") from error
-        shown, hidden = describe(error)
-        raise RunError(f"{description}: {shown}", hidden=hidden) from error
-
-    def _describe_unfinished(self) -> list[str]:
-        """The tasks that are not done, those at work first, and where they are."""
-        keys: Sequence[str] = sorted(future.key for future in self._unfinished)
-        with suppress(Exception):  # a scheduler that does not answer cannot tell
-            worker_of = {key: worker for worker, running in self._client.processing().items() for key in running}
-            started = [f"{key} on {worker_of[key]}" for key in keys if key in worker_of]
-            return started + [f"{key} (not started)" for key in keys if key not in worker_of]
-        return list(keys)
-
-
-def wait_for_workers(client: Client) -> None:
-    """Wait for a worker; a local cluster replaces one that was killed while it started only when it is scaled again."""
-    from distributed import LocalCluster
-
-    for _ in range(WORKER_SECONDS // SCALE_SECONDS):
-        if isinstance(client.cluster, LocalCluster):
-            client.cluster.scale(len(client.cluster.worker_spec))
-        with suppress(TimeoutError):
-            client.wait_for_workers(1, timeout=SCALE_SECONDS)
-            return
-    raise LostWorkError("waiting for workers")
-
-
-def allow_large_graphs() -> AbstractContextManager[Any]:
-    """Keep Dask from warning about large arguments: inside a task they survive their worker, scattered they do not."""
-    import dask
-
-    context: AbstractContextManager[Any] = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})
-    return context
+    def _open_session(self) -> LocalSession | ClusterSession:
+        return LocalSession(self.watchdog) if self.client is None else ClusterSession(self.client, self.watchdog)

@@ -3,45 +3,46 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 import numpy as np
 
-from dit_dask.audit.parts import PartFile, part_name, read_part, write_part
+from dit_dask.audit.parts import Part, PartFile, distance_column, part_name, read_part, write_part
 from dit_dask.audit.state import TestState
-from dit_dask.audit.statistics import Distribution, Statistics, describe, merge, points
-from dit_dask.audit.summary import Outcome
+from dit_dask.audit.statistics import Distribution, describe, describe_adversaries, merge, points
+from dit_dask.audit.summary import Description, Outcome
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence, exact
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.errors import RunError
 from dit_dask.execution.progress import Counting, Progress
-from dit_dask.execution.runner import TaskRunner, TaskSession
+from dit_dask.execution.runner import TaskRunner
+from dit_dask.execution.session import Task, TaskSession
 from dit_dask.sanitizers.claims import Recheck
 from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from dit_dask.values.arrays import Floats, Ints
+    from dit_dask.values.arrays import Bools, Floats, Ints
 
 FAN_IN = 8
 WARM_UP_RECORDS = 32
 
 
 class SharedTests:
-    """What every worker needs, scattered once: the tests with their rows.
+    """What every task needs, scattered once: the tests with their rows.
 
     Each process adds to `warmed_up` the tests whose code it has compiled or loaded; that must not count as engine time.
     """
 
-    def __init__(self, tests: Sequence[Test]) -> None:
+    def __init__(self, tests: Sequence[Test], warmed_up: Iterable[int] = ()) -> None:
         self.tests = tests
-        self.warmed_up: set[int] = set()
+        self.warmed_up = set(warmed_up)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +79,16 @@ def start_compiling(client: Client) -> Future:
 
 
 def execute_tests(
-    runner: TaskRunner, tests: Sequence[Test], folder: Folder, states: Sequence[TestState], checkpoint: Observer
+    runner: TaskRunner,
+    tests: Sequence[Test],
+    folder: Folder,
+    states: Sequence[TestState],
+    checkpoint: Observer,
+    *,
+    warmed_up: bool = False,
 ) -> list[Outcome]:
-    """Compute what is unknown, write what is unwritten, reduce every test."""
-    shared = SharedTests(tests)
+    """Compute what is unknown, write what is unwritten, reduce every test; `warmed_up`: tasks run where all code is loaded."""
+    shared = SharedTests(tests, range(len(tests)) if warmed_up else ())
     task_seconds = max(state.plan.seconds / max(1, state.plan.tasks) for state in states)
 
     def count_done() -> int:
@@ -100,9 +107,9 @@ def execute_tests(
 class TestTasks:
     """The tasks of one session; their results go into the states, which outlive it."""
 
-    def __init__(self, session: TaskSession, shared: Future, folder: Folder, states: Sequence[TestState]) -> None:
+    def __init__(self, session: TaskSession, shared: Any, folder: Folder, states: Sequence[TestState]) -> None:
         self._session, self._shared, self._folder, self._states = session, shared, folder, states
-        self._tasks: dict[Future, InfluenceTask | WriteTask] = {}
+        self._tasks: dict[Task, InfluenceTask | WriteTask] = {}
 
     def compute(self, progress: Progress, checkpoint: Observer) -> None:
         """Compute and write until nothing is missing."""
@@ -157,12 +164,12 @@ class TestTasks:
         results = {future: self._session.result(future) for future in self._session.completed()}
         return [Outcome(*results[summary], *results[recheck]) for summary, recheck in pairs]
 
-    def _submit_recheck(self, test: int) -> Future:
+    def _submit_recheck(self, test: int) -> Task:
         identity = self._states[test].test.id
         key, description = f"recheck-{identity}", f"{identity}: release"
         return self._session.submit(recheck_of, self._shared, test, key=key, description=description)
 
-    def _submit_summary(self, state: TestState) -> Future:
+    def _submit_summary(self, state: TestState) -> Task:
         identity, description = state.test.id, f"{state.test.id}: summary"
         level = []
         for batch in state.batches(range(state.plan.parts)):
@@ -218,26 +225,34 @@ def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | N
     return chosen.procedure.recheck(chosen.rows.table)
 
 
-def write_parts(folder: Folder, contents: Sequence[tuple[Any, ...]]) -> list[PartFile]:
+def write_parts(folder: Folder, contents: Sequence[Part]) -> list[PartFile]:
     """On a worker: write a few parts."""
-    return [write_part(folder, *content) for content in contents]
+    return [write_part(folder, content) for content in contents]
 
 
 def distribution_of(folder: Folder, names: Sequence[str], records: Sequence[tuple[Ints, Any]]) -> Distribution:
     """On a worker: read a few parts back, so that the summary is of what is stored; records are pairs (record, first)."""
     distributions = []
     for name, (record, first) in zip(names, records, strict=True):
-        part = read_part(folder, name, record)
-        if part is None:
+        found = read_part(folder, name, record)
+        if found is None:
             raise RunError(
                 f"{folder.url}/{name} cannot be read back; the output must be one place for all workers and the client"
             )
-        influence = part[1]
-        changed = int((influence.predicted != influence.predicted_without).sum())
-        distributions.append(Distribution.of(influence.distance, first, changed))
+        distributions.append(part_distribution(found[1], first))
     return merge(distributions) if len(distributions) > 1 else distributions[0]
 
 
-def describe_distribution(distribution: Distribution) -> tuple[Statistics, Mapping[str, Floats]]:
+def part_distribution(part: Part, first: Bools) -> Distribution:
+    """The distribution of a part's distances, and of each adversary's if there are several."""
+    influence = part.influence
+    columns = {name: influence.estimates.get(distance_column(name)) for name in part.gains}
+    members = {name: Distribution.of(column, first, 0) for name, column in columns.items() if column is not None}
+    changed = int((influence.predicted != influence.predicted_without).sum())
+    return replace(Distribution.of(influence.distance, first, changed), gains=part.gains, members=members)
+
+
+def describe_distribution(distribution: Distribution) -> tuple[Description, Mapping[str, Floats]]:
     """On a worker: the statistics and the points of a whole distribution."""
-    return describe(distribution), points(distribution)
+    description = Description(describe(distribution), describe_adversaries(distribution), distribution.gains)
+    return description, points(distribution)

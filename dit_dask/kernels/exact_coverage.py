@@ -1,13 +1,13 @@
 """Counts of published records by secret that cover a target's value, by attribute, and naive Bayes beliefs from them.
 
-coverage[t, d, n] is additive over classes: those of a whole subtree can be added or taken away.
+coverage[t, d, n] is additive over classes: those of a whole subtree can be added or taken away. Without lines it is not kept.
 slots[record] is a target's place in coverage. Rows, order and nodes are those of kernels.mondrian.
 """
 from __future__ import annotations
 
 import numpy as np
 
-from dit_dask.kernels.mondrian import ATTRIBUTE, FIRST, PAST, START, STATE, STOP
+from dit_dask.kernels.mondrian import ATTRIBUTE, COUNT, FIRST, LEAST, MOST, PAST, START, STATE, STOP
 from dit_dask.kernels.weigh import Floats, Ints, Longs, compiled, inner, long, sort
 
 FEW_TARGETS = 4
@@ -134,11 +134,33 @@ def cover(
     values: Longs, steps: Ints,
 ) -> None:
     """Replace the classes under the old node by those under the new one in the coverage of the targets; -1: no node."""
+    if len(coverage) == 0:
+        return
     if len(targets) > FEW_TARGETS:
         cover_many(rows, order, nodes, old, new, targets, slots, coverage, values, steps)
         return
     for sign in range(-1, 2, 2):
         cover_few(rows, order, nodes, old if sign < 0 else new, sign, targets, slots, coverage)
+
+
+@inner
+def count_fallen(rows: Ints, order: Ints, nodes: Ints, root: int, codes: Ints, counts: Ints) -> None:
+    """Set counts[n] to the secrets of the node under the root where the path of these codes ends."""
+    node = long(root)
+    while nodes[node, ATTRIBUTE] >= 0:
+        first, code = long(nodes[node, FIRST]), codes[nodes[node, ATTRIBUTE]]
+        past = first + nodes[node, COUNT]
+        child = first
+        while child < past and not nodes[child, LEAST] <= code <= nodes[child, MOST]:
+            child += 1
+        if child == past:
+            break
+        node = child
+    for value in range(len(counts)):
+        counts[value] = 0
+    for place in range(nodes[node, START], nodes[node, STOP]):
+        record = order[place]
+        counts[rows[record, rows.shape[1] - 2]] += rows[record, rows.shape[1] - 1]
 
 
 @compiled

@@ -9,6 +9,7 @@ Work waits on an explicit stack, tasks[T, 9 + 2 d]: kind, node, begin, alike, st
     REBUILD  grow the node from the state for one target: without the owner, if there is one
     COMPARE  the node holds the same records but inherits the state: rebuild what that changes, for one target
 Doing a task adds to a target's coverage the classes that the node has without the target, and takes away those it has with it.
+It also counts the node that the target falls into without itself, where its path ends. COMPARE cannot change that node.
 Trees other than the base tree are grown behind it in `order` and `nodes`; tops[3] says where both end and how many tasks wait.
 
 The other arguments are those of kernels.mondrian, kernels.exact_outcomes and kernels.exact_coverage.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dit_dask.kernels.exact_coverage import cover
+from dit_dask.kernels.exact_coverage import count_fallen, cover
 from dit_dask.kernels.exact_outcomes import (
     ABOVE,
     ABOVE_NEXT,
@@ -97,7 +98,7 @@ def tighten(inherited: Ints, codes: Ints, attribute: int, attributes: Ints, fact
 @inner
 def settle_class(
     rows: Ints, part: Ints, was_class: bool, targets: Ints, slots: Ints, attributes: Ints, facts: Longs, coverage: Ints,
-    held: Longs,
+    fallen: Ints, held: Longs,
 ) -> None:
     """Make the node one class without the target, in place of the class it was before, if any. held[n] is scratch."""
     secret, weight = rows.shape[1] - 2, rows.shape[1] - 1
@@ -106,7 +107,9 @@ def settle_class(
     for record in part:
         held[rows[record, secret]] += rows[record, weight]
     for target in targets:
-        for attribute in range(len(attributes)):
+        for value in range(len(held) if len(fallen) > 0 else 0):
+            fallen[slots[target], value] = held[value] - (value == rows[target, secret])
+        for attribute in range(len(attributes) if len(coverage) > 0 else 0):
             mine, fact, code = coverage[slots[target], attribute], facts[attribute], rows[target, attribute]
             outside = attributes[attribute, 0] >= 0 and (
                 (code == fact[LOW] and fact[LOW_WITHOUT] != code) or (code == fact[HIGH] and fact[HIGH_WITHOUT] != code)
@@ -289,11 +292,12 @@ def plant(
 def evaluate(
     rows: Ints, rule: Rule, numbers: Floats, attributes: Ints, spans: Floats, tree: Ints, turns: Ints, node_widths: Floats,
     order: Ints, nodes: Ints, tally: Longs, values: Longs, counts: Longs, ends: Longs, moved: Ints,
-    targets: Ints, slots: Ints, coverage: Ints, steps: Ints, tops: Longs, log: Ints,
+    targets: Ints, slots: Ints, coverage: Ints, fallen: Ints, steps: Ints, tops: Longs, log: Ints,
 ) -> tuple[Ints, Ints]:
     """Turn the coverage[t, d, n] of the targets by the base tree, order and nodes up to tops, into that without each.
 
-    targets[t] are row numbers; slots[m] their places in coverage; steps[t + 1, n] is scratch.
+    fallen[t, n] becomes the counts of the node that each target falls into without itself. Either has no lines if not needed.
+    targets[t] are row numbers; slots[m] their places in both; steps[t + 1, n] is scratch.
     targets are reordered; rows are changed on the way and restored; order and nodes are used beyond tops and returned.
     With a log[L, 2] and one target every change is a rebuilt subtree that stays: (node, its replacement), closed by (-1, -1).
     """
@@ -301,6 +305,7 @@ def evaluate(
     keys, own = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
     facts, tried = np.empty((dimensions, FACTS), np.int64), np.empty(dimensions, np.int64)
     bounds, held = np.empty(4 * dimensions + 2, np.int64), np.empty(coverage.shape[2], np.int64)
+    elsewhere = len(coverage) > 0 or len(log) > 0  # whether it matters what changes off a target's own path
     room = long(len(ends) + 4 * dimensions + 2)  # what one task can push, besides one for each target with bounds of its own
     tasks = np.empty((2 * room, TASK_STATE + 2 * dimensions), np.int32)
     task = np.empty(tasks.shape[1], np.int32)
@@ -319,7 +324,8 @@ def evaluate(
         if kind == DROP:
             tops[ORDER], tops[NODES] = begin, stop
         elif kind == COMPARE:
-            push_compared(numbers, attributes, spans, node_widths, nodes, task, tasks, tops)
+            if elsewhere:
+                push_compared(numbers, attributes, spans, node_widths, nodes, task, tasks, tops)
         elif kind == OWN:
             split, following = long(task[SPLIT]), long(task[FOLLOWING])
             state = task[TASK_STATE:]
@@ -355,7 +361,7 @@ def evaluate(
                 was_class = nodes[node, ATTRIBUTE] < 0
                 if not was_class:
                     cover(rows, order, nodes, node, none, targets[since:stop], slots, coverage, values, steps)
-                settle_class(rows, part, was_class, targets[since:stop], slots, attributes, facts, coverage, held)
+                settle_class(rows, part, was_class, targets[since:stop], slots, attributes, facts, coverage, fallen, held)
         else:
             end, used, removed = tops[ORDER], tops[NODES], task[OWNER]
             if removed >= 0:
@@ -371,6 +377,8 @@ def evaluate(
             old = none if removed >= 0 else node
             cover(rows, order, nodes, old, used, targets[begin:stop], slots, coverage, values, steps)
             if removed >= 0:
+                if len(fallen) > 0:
+                    count_fallen(rows, order, nodes, used, rows[removed], fallen[slots[removed]])
                 rows[removed, weight] += 1
             if len(log) > 0:
                 log[logged, 0], log[logged, 1] = node, used

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dit_dask.audit.gates import Verdict
 from dit_dask.audit.manifest import Manifest
 from dit_dask.audit.summary import Curve, TestSummary, read_curves
+from dit_dask.audit.verdict import RunVerdict
 from dit_dask.errors import escape_text
 from dit_dask.measures.base import Entries
 from dit_dask.reporting import charts
-from dit_dask.reporting.text import claim, columns_in, measure_sections, number, share
+from dit_dask.reporting.text import WORDS, claim, columns_in, control_names, measure_sections, number, share
 from dit_dask.storage.folder import Folder
 
 MOST_CURVES = 16
@@ -22,17 +22,17 @@ def write(
     manifest: Manifest,
     summaries: Sequence[TestSummary],
     measures: Entries,
-    verdicts: Sequence[Verdict],
+    verdict: RunVerdict,
 ) -> None:
     """(Re)write the report of a run whose distributions are there."""
-    folder.write("report.html", render(manifest, summaries, measures, verdicts, read_curves(folder)).encode())
+    folder.write("report.html", render(manifest, summaries, measures, verdict, read_curves(folder)).encode())
 
 
 def render(
     manifest: Manifest,
     summaries: Sequence[TestSummary],
     measures: Entries,
-    verdicts: Sequence[Verdict],
+    verdict: RunVerdict,
     curves: Mapping[str, Curve],
 ) -> str:
     """Fill the template; every value is escaped, for HTML by the template and for readers by `_escape_value`."""
@@ -52,8 +52,9 @@ def render(
         manifest=manifest,
         summaries=summaries,
         columns=columns_in("report"),
-        verdicts=verdicts,
-        failed=[verdict for verdict in verdicts if not verdict.passed],
+        verdict=verdict,
+        words=WORDS,
+        controls=list(zip(control_names(verdict.controls), verdict.controls, strict=True)),
         worst=max(summaries, key=lambda one: -1.0 if one.delta is None else one.delta, default=None),
         sections=measure_sections(measures),
         drawing=charts.cumulative(shown).svg if shown else "",

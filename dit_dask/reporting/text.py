@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dit_dask.audit.gates import Verdict
+from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.statistics import Figure, Output, Statistic, by_name
 from dit_dask.audit.summary import TestSummary
+from dit_dask.audit.verdict import Verdict
 from dit_dask.errors import escape_text
 from dit_dask.measures import MEASURES, kind_of
 from dit_dask.measures.base import Entries, MeasureEntry, Section, present_values
 
 NOTHING = "–"
+WORDS = {"passed": "PASS", "failed": "FAIL", "inconclusive": "INCONCLUSIVE", "none": "NO GATE"}
 
 
 def number(value: Any) -> str:
@@ -77,8 +79,8 @@ def claim(summary: TestSummary) -> str:
     return number(summary.claim_holds)
 
 
-def text_table(summaries: Sequence[TestSummary]) -> str:
-    """Lay the summaries out."""
+def text_table(summaries: Sequence[TestSummary], controls: Sequence[ControlSummary] = ()) -> str:
+    """Lay the summaries out, and below them the controls."""
     shown = columns_in("terminal")
     found, cost = ([column for column in shown if (column.label == "seconds") is last] for last in (False, True))
     header = ["test", *(column.title for column in found), "claim holds", *(column.title for column in cost)]
@@ -86,13 +88,28 @@ def text_table(summaries: Sequence[TestSummary]) -> str:
         [one.test, *(column.cell(one) for column in found), claim(one), *(column.cell(one) for column in cost)]
         for one in summaries
     ]
+    names = control_names(controls)
+    for name, control in zip(names, controls, strict=True):
+        figures = [column.show(control.statistics.figure(column.statistic.name, column.key)) for column in found]
+        rows.append([name, *figures, NOTHING, *(NOTHING for _ in cost)])
     return align([header, *rows])
+
+
+def control_names(controls: Sequence[ControlSummary]) -> list[str]:
+    """Name each control; where there are several of a kind, by the first test that it belongs to."""
+    kinds = [control.control for control in controls]
+    return [
+        f"control: {one.control}"
+        + (f" (of {one.tests[0]}{', …' if len(one.tests) > 1 else ''})" if kinds.count(one.control) > 1 else "")
+        for one in controls
+    ]
 
 
 def verdict_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """One line for each verdict: the condition that was demanded, and what was found."""
     for verdict in verdicts:
-        yield escape_text(f"{'PASS' if verdict.passed else 'FAIL'}  {verdict.name}  {verdict.test}: {verdict.reason}")
+        test = f"  {verdict.test}" if verdict.test else ""
+        yield escape_text(f"{WORDS[verdict.status]}  {verdict.gate}{test}: {verdict.reason}")
 
 
 def measures_text(measures: Entries) -> str:

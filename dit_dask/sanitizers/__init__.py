@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dit_dask.config.registry import Registry
-from dit_dask.sanitizers import external, mondrian, noise, raw, synthesizer
+from dit_dask.sanitizers import external, mondrian, noise, raw, suppressed, synthesizer
 from dit_dask.sanitizers.claims import Claim
 from dit_dask.sanitizers.noise import Protection
 from dit_dask.values.release import Release
@@ -50,6 +50,7 @@ SANITIZERS: Registry[Sanitizer | Protection] = Registry(
     {
         "mondrian": mondrian.KIND,
         "raw": raw.KIND,
+        "suppressed": suppressed.KIND,
         "marginals": synthesizer.KIND,
         "resample": synthesizer.RESAMPLE,
         **noise.KINDS,

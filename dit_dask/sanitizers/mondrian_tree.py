@@ -120,7 +120,8 @@ class RecordRemover:
         domain = grown.domain
         self.scratch = kernel.scratch(self.rows, domain.attributes, domain.tree, grown.secrets)
         self.slots = np.zeros(len(grown.rows), np.int32)
-        self.coverage = np.zeros((1, len(domain.spans), grown.secrets), np.int32)
+        self.coverage = np.zeros((0, len(domain.spans), grown.secrets), np.int32)
+        self.fallen = np.zeros((0, grown.secrets), np.int32)
         self.steps = np.empty((2, grown.secrets), np.int32)
         self.log = np.empty((len(grown.nodes) + 1, 2), np.int32)
 
@@ -138,6 +139,7 @@ class RecordRemover:
             np.array([target], np.int32),
             self.slots,
             self.coverage,
+            self.fallen,
             self.steps,
             tops,
             self.log,

@@ -15,6 +15,7 @@ from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.sanitizers.claims import Claim
+    from dit_dask.values.arrays import Bools, Ints
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,21 @@ class Raw:
 
     def release(self, table: Table, _rng: np.random.Generator) -> Release:
         """One class for each distinct tuple of quasi-identifiers."""
-        new = np.ones(table.distinct, bool)
-        new[1:] = (table.codes[1:] != table.codes[:-1]).any(axis=1)  # distinct records are in lexicographic order
+        new = _is_first_of_tuple(table)
         counts = np.zeros((new.sum(), len(table.schema.sensitive.levels)), np.int64)
-        counts[np.cumsum(new) - 1, table.secret] = table.weights
+        counts[number_tuples(table), table.secret] = table.weights
         return Release(table.schema, Ranges(table.codes[new], table.codes[new]), counts)
+
+
+def number_tuples(table: Table) -> Ints:
+    """Return (records,): equal numbers are equal tuples of quasi-identifiers."""
+    return np.cumsum(_is_first_of_tuple(table)) - 1
+
+
+def _is_first_of_tuple(table: Table) -> Bools:
+    first = np.ones(table.distinct, bool)
+    first[1:] = (table.codes[1:] != table.codes[:-1]).any(axis=1)  # distinct records are in lexicographic order
+    return first
 
 
 def _build(_parameters: Mapping[str, Any], _context: Context) -> Raw:

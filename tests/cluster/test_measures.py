@@ -88,16 +88,15 @@ def test_a_divided_measure_is_joined_and_its_columns_kept(prepared: run.Prepared
     assert prepared.measure_plan is not None
     measure_plan = measurements.MeasurePlan(prepared.measure_plan.shared_inputs, [one(Spread())], "")
     folder = Folder(Location(str(tmp_path / "run"), {}))
-    with cluster.in_process() as client:
-        (entry,) = measuring.execute_measures(TaskRunner(client), measure_plan, folder)
-        assert (entry.value, entry.records, entry.columns) == (sum(range(60)), 3, ["twice"])
-        kept = tmp_path / "run" / "measures" / "spread.json"
-        stamp = kept.stat().st_mtime_ns
-        assert measuring.execute_measures(TaskRunner(client), measure_plan, folder) == [entry]
-        assert kept.stat().st_mtime_ns == stamp
-        (tmp_path / "run" / "measures" / "spread.parquet").unlink()
-        assert not measuring.is_complete(measure_plan, folder)
-        assert measuring.execute_measures(TaskRunner(client), measure_plan, folder) == [entry]
+    (entry,) = measuring.execute_measures(TaskRunner(None), measure_plan, folder)
+    assert (entry.value, entry.records, entry.columns) == (sum(range(60)), 3, ["twice"])
+    kept = tmp_path / "run" / "measures" / "spread.json"
+    stamp = kept.stat().st_mtime_ns
+    assert measuring.execute_measures(TaskRunner(None), measure_plan, folder) == [entry]
+    assert kept.stat().st_mtime_ns == stamp
+    (tmp_path / "run" / "measures" / "spread.parquet").unlink()
+    assert not measuring.is_complete(measure_plan, folder)
+    assert measuring.execute_measures(TaskRunner(None), measure_plan, folder) == [entry]
     columns = pd.read_parquet(tmp_path / "run" / "measures" / "spread.parquet")
     assert columns["record"].tolist() == list(range(60))
     assert columns["twice"].tolist() == list(range(0, 120, 2))
@@ -107,8 +106,8 @@ def test_a_measure_that_fails_says_so_in_one_line_and_the_others_are_kept(prepar
     assert prepared.measure_plan is not None
     measure_plan = measurements.MeasurePlan(prepared.measure_plan.shared_inputs, [one(Spread()), one(Fails(), "fails")], "")
     folder = Folder(Location(str(tmp_path / "run"), {}))
-    with cluster.in_process() as client, pytest.raises(RunError, match=r"^fails: ValueError \(--show-values shows its message"):
-        measuring.execute_measures(TaskRunner(client), measure_plan, folder)
+    with pytest.raises(RunError, match=r"^fails: ValueError \(--show-values shows its message"):
+        measuring.execute_measures(TaskRunner(None), measure_plan, folder)
     assert measuring.read_entry(folder, one(Spread())) is not None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,12 @@ def rows() -> Rows:
 def point(rows: Rows, adversary: object, sanitizer: object = None, **more: object) -> Point:
     test = {"sanitizer": sanitizer or {"name": "mondrian", "k": 4}, "adversary": adversary, **more}
     return points(rows, SCHEMA, [test], seed=5)[0]
+
+
+def only(chosen: Point) -> Any:
+    """The one adversary of a test."""
+    (adversary,) = chosen.procedure.adversaries.values()
+    return adversary
 
 
 def published_rows(release: Release, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -73,7 +80,7 @@ def test_beliefs_are_those_of_the_model_trained_on_rows(rows: Rows, adversary: o
     for record in range(0, rows.table.distinct, 40):
         release = chosen.procedure.sanitizer.release(rows.table.without(record), stream(0))
         target = rows.table.codes[record]
-        mine = chosen.procedure.adversary.beliefs(release, chosen.procedure.encoder, target)
+        mine = only(chosen).beliefs(release, chosen.procedure.encoder, target)
         model.fit(*published_rows(release, target))
         np.testing.assert_allclose(mine, spread(model, target, len(mine)), atol=tolerance)
         assert mine.sum() == pytest.approx(1)
@@ -86,7 +93,7 @@ def test_a_class_that_only_the_removed_record_had_gets_probability_0() -> None:
         chosen = point(rows, adversary, {"name": "mondrian", "k": 2})
         record = int(rows.index[2])  # the only y
         release = chosen.procedure.sanitizer.release(rows.table.without(record), stream(0))
-        beliefs = chosen.procedure.adversary.beliefs(release, chosen.procedure.encoder, rows.table.codes[record])
+        beliefs = only(chosen).beliefs(release, chosen.procedure.encoder, rows.table.codes[record])
         assert beliefs[1] == 0
         assert beliefs.sum() == pytest.approx(1)
 
@@ -101,11 +108,9 @@ def test_one_class_left_is_certain() -> None:
 
 def test_an_unset_random_state_comes_from_the_seed_and_the_test(rows: Rows) -> None:
     path = "sklearn.ensemble.RandomForestClassifier"
-    one, same, other = (
-        point(rows, {"name": path, "params": {"n_estimators": number}}).procedure.adversary.model for number in (3, 3, 4)
-    )
+    one, same, other = (only(point(rows, {"name": path, "params": {"n_estimators": number}})).model for number in (3, 3, 4))
     assert one.random_state == same.random_state != other.random_state
-    assert point(rows, {"name": path, "params": {"random_state": 9}}).procedure.adversary.model.random_state == 9
+    assert only(point(rows, {"name": path, "params": {"random_state": 9}})).model.random_state == 9
 
 
 def test_what_a_model_complains_of_is_noted_not_printed(rows: Rows) -> None:
@@ -134,9 +139,9 @@ def test_null_parameters_are_values_of_their_own(rows: Rows) -> None:
     path = "sklearn.ensemble.RandomForestClassifier"
     default, null = (point(rows, {"name": path, "params": params}) for params in ({}, {"max_features": None}))
     assert default.id != null.id
-    assert null.procedure.adversary.model.max_features is None
+    assert only(null).model.max_features is None
     unset = point(rows, {"name": path, "params": {"random_state": None}})
-    assert unset.procedure.adversary.model.random_state is not None
+    assert only(unset).model.random_state is not None
 
 
 def test_beliefs_that_are_no_numbers_stop_the_test(rows: Rows) -> None:

@@ -10,7 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dit_dask.adversaries import Adversary
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
+from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
 from dit_dask.engines import ReleaseProcedure, brute_force, exact
@@ -69,28 +71,29 @@ def table_of(source: tuple, rows: list[dict[str, str]]) -> tuple[Table, np.ndarr
     return collapse(schema, np.array(codes, np.int32).T, secret.astype(np.int32))
 
 
-def procedure_of(rule: str) -> ReleaseProcedure:
-    return ReleaseProcedure(RULES[rule], TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
+def procedure_of(rule: str, adversary: Adversary) -> ReleaseProcedure:
+    return ReleaseProcedure(RULES[rule], TF(), {"only": adversary}, SIMPLE["emd"], 0, "test")
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("source", [ADULT, INTERNET], ids=["adult", "internet"])
 def test_distances_equal_brute_force(source: tuple, rule: str) -> None:
     table, _ = table_of(source, sample(source, 4000))
-    procedure = procedure_of(rule)
-    everyone = exact.influence(table, np.arange(table.distinct), procedure)
+    procedures = [procedure_of(rule, adversary) for adversary in (BernoulliNB(), ConditionalFrequency())]
     some = np.random.default_rng(5).choice(table.distinct, 600, replace=False)
-    again = SimpleNamespace(release=procedure.sanitizer.release)  # hides what it shares with the exact engine
-    expected = brute_force.influence(table, some, replace(procedure, sanitizer=again))
-    # the engines round differently: one adds logarithms, the other multiplies
-    np.testing.assert_allclose(everyone.distance[some], expected.distance, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(everyone.predicted[some], expected.predicted)
-    np.testing.assert_array_equal(everyone.predicted_without[some], expected.predicted_without)
+    again = SimpleNamespace(release=RULES[rule].release)  # hides what it shares with the exact engine
+    expected = brute_force.together(table, some, [replace(procedure, sanitizer=again) for procedure in procedures])
+    for procedure, wanted in zip(procedures, expected, strict=True):
+        everyone = exact.influence(table, np.arange(table.distinct), procedure)
+        np.testing.assert_array_equal(everyone.distance[some], wanted.distance)
+        np.testing.assert_array_equal(everyone.predicted[some], wanted.predicted)
+        np.testing.assert_array_equal(everyone.predicted_without[some], wanted.predicted_without)
 
 
+@pytest.mark.parametrize("adversary", ["naive_bayes", "conditional_frequency"])
 @pytest.mark.parametrize("parameters", [{"k": 5}, {"k": 5, "variant": "basic"}, {"l": 3}], ids=["k=5", "k=5 basic", "l=3"])
 @pytest.mark.parametrize("source", [ADULT, INTERNET], ids=["adult", "internet"])
-def test_distances_equal_the_published_procedure(source: tuple, parameters: dict) -> None:
+def test_distances_equal_the_published_procedure(source: tuple, parameters: dict, adversary: str) -> None:
     rows = sample(source, 300)
     table, record_of = table_of(source, rows)
     attributes = []
@@ -102,8 +105,9 @@ def test_distances_equal_the_published_procedure(source: tuple, parameters: dict
             attributes.append(reference.Tree(tuple(paths)))
     records = [tuple(float(row[c]) if c in NUMERIC else row[c] for c in source[2]) for row in rows]
     secrets = [row[source[3]] for row in rows]
-    pairs = reference.leave_one_out(records, secrets, attributes, reference.naive_bayes, **parameters)
+    pairs = reference.leave_one_out(records, secrets, attributes, getattr(reference, adversary), **parameters)
     expected = [reference.emd(p, q) for p, q in pairs]
     rule = "l=3" if "l" in parameters else "k=5 basic" if "variant" in parameters else "k=5"
-    found = exact.influence(table, np.arange(table.distinct), procedure_of(rule))
+    model = BernoulliNB() if adversary == "naive_bayes" else ConditionalFrequency()
+    found = exact.influence(table, np.arange(table.distinct), procedure_of(rule, model))
     np.testing.assert_allclose(found.distance[record_of], expected, rtol=0, atol=1e-12)

@@ -55,10 +55,10 @@ def draw_codes(levels: int, rows: int, law: str, rng: np.random.Generator) -> np
 
 
 @st.composite
-def tables(draw: st.DrawFn, most_rows: int = 60) -> Table:
+def tables(draw: st.DrawFn, most_rows: int = 60, fewest_rows: int = 8, fewest_secrets: int = 2) -> Table:
     """Draw a small table: the shape by hypothesis, so that it shrinks, the cells from a seed."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
-    rows = draw(st.integers(8, most_rows), label="rows")
+    rows = draw(st.integers(fewest_rows, most_rows), label="rows")
     attributes, codes = [], []
     for _ in range(draw(st.integers(2, 6), label="attributes")):
         kind = draw(st.sampled_from(("numeric", "numeric", "numeric", *SHAPES)))
@@ -66,7 +66,7 @@ def tables(draw: st.DrawFn, most_rows: int = 60) -> Table:
         law = draw(st.sampled_from(("even", "even", "even", "distinct", "distinct", "skewed", "skewed", "constant")))
         attributes.append(attribute(kind, levels, rng))
         codes.append(draw_codes(levels, rows, law, rng))
-    secrets = draw(st.integers(2, 6), label="secrets")
+    secrets = draw(st.integers(fewest_secrets, 6), label="secrets")
     prevalence = rng.dirichlet(np.full(secrets, draw(st.sampled_from((0.3, 2.0, 20.0)))))
     secret = rng.choice(secrets, rows, p=prevalence)
     matrix = np.array(codes, np.int32).T
@@ -107,4 +107,4 @@ def procedures(draw: st.DrawFn) -> ReleaseProcedure:
     else:
         need, strict = draw(st.integers(2, 8), label="k"), draw(st.booleans(), label="strict")
         sanitizer = Mondrian(KAnonymity(need), (need, False, strict))
-    return ReleaseProcedure(sanitizer, TF(), BernoulliNB(), SIMPLE["emd"], 0, "test")
+    return ReleaseProcedure(sanitizer, TF(), {"bernoulli-nb": BernoulliNB()}, SIMPLE["emd"], 0, "test")

@@ -110,9 +110,7 @@ def refusing() -> Any:
 
 def test_fresh_deletes_nothing_when_its_peers_are_refused(tmp_path: Path) -> None:
     prepared = runner.prepare(check_config(document(tmp_path), str(tmp_path)))
-    from dit_dask import cluster
-
-    finished = runner.run(prepared, runner.Workers(cluster.in_process, 1), Silent())
+    finished = runner.run(prepared, runner.Workers(None, 1), Silent())
     folder = Path(finished.folder.url)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(RefusedError):
@@ -130,13 +128,11 @@ def test_a_run_refused_for_its_peers_leaves_no_folder(tmp_path: Path) -> None:
 
 
 def test_a_run_refused_before_any_work_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dit_dask import cluster
-
     def refuse(*_: object, **__: object) -> Any:
         raise InputError("tests[0]: refused")
 
     prepared = runner.prepare(check_config(document(tmp_path), str(tmp_path)))
     monkeypatch.setattr(runner.plan, "make", refuse)
     with pytest.raises(InputError, match="refused"):
-        runner.run(prepared, runner.Workers(cluster.in_process, 1), Silent())
+        runner.run(prepared, runner.Workers(None, 1), Silent())
     assert not list((tmp_path / "runs").glob("*"))

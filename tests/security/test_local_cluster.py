@@ -16,7 +16,9 @@ import pytest
 from distributed.comm import connect
 from distributed.security import Security
 
-from dit_dask.cluster import in_process, local
+from dit_dask.cluster import local
+from dit_dask.execution.runner import TaskRunner
+from dit_dask.execution.session import TaskSession
 from tests.cluster.runs import CONFIG, ended, started, until, workers_of
 
 pytestmark = pytest.mark.slow  # they look at a run while it works, which a busy machine can miss
@@ -108,10 +110,15 @@ def test_the_dashboard_is_served_only_when_asked_for(tmp_path: Path) -> None:
 
 def test_an_audit_in_a_notebook_listens_on_nothing() -> None:
     before = listening(psutil.Process())
-    with in_process() as client:
-        assert client.submit(sum, (1, 2)).result() == 3
-        assert listening(psutil.Process()) == before
-        assert not client.dashboard_link
+    seen: list[set[tuple[str, int]]] = []
+
+    def work(session: TaskSession) -> int:
+        task = session.submit(sum, (1, 2), key="sum", description="sum")
+        seen.append(listening(psutil.Process()))
+        return sum(session.result(done) for done in session.completed() if done is task)
+
+    assert TaskRunner(None).run(work) == 3
+    assert seen == [before]
 
 
 def test_what_workers_spill_to_disk_is_readable_by_their_user_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

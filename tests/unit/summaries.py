@@ -7,6 +7,8 @@ from typing import Any
 from dit_dask.audit.summary import TestSummary
 
 DOCUMENT: dict[str, Any] = {
+    "adversaries": {},
+    "attainable": None,
     "test": "mondrian-k5",
     "parameters": {"sanitizer": {"name": "mondrian", "k": 5}, "records": "all"},
     "engine": "exact",

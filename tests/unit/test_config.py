@@ -90,7 +90,13 @@ def test_a_wrong_config_says_what_was_expected_and_where(change: dict[str, Any],
         ({"sanitizer": {"name": "mondrian", "k": []}}, "got an empty list"),
         ({"sanitizer": {"name": "mondrian", "K": 2}}, "did you mean 'k'?"),
         ({"sanitizer": "raw", "distance": "emdd"}, "did you mean 'emd'?"),
-        ({"sanitizer": "raw", "adversary": ["bernoulli-nb"]}, "must be a name; got a list"),
+        (
+            {"sanitizer": "raw", "adversary": []},
+            "adversary must be a name or a list of at least one; got an empty list",
+        ),
+        ({"sanitizer": "raw", "adversary": ["bernoulli-nb"] * 2}, "tests[0].adversary[1]: bernoulli-nb is listed twice"),
+        ({"sanitizer": "raw", "adversary": ["panel"]}, "must be a single one; got a name that stands for several"),
+        ({"sanitizer": "raw", "adversary": "bayes"}, "known: bernoulli-nb, conditional-frequency, panel; the import path of a"),
         ({"sanitizer": "raw", "engine": "magic"}, "tests[0].engine: unknown 'magic'"),
         ({"sanitizer": "raw", "records": "some"}, "tests[0].records: unknown 'some'"),
         ({"sanitizer": "raw", "records": [-1]}, "tests[0].records[0] must be an integer >= 0"),
@@ -215,4 +221,4 @@ def test_anchors_and_plain_exponents_mean_what_they_say(tmp_path: Path) -> None:
     )
     read = read_config(str(path))
     assert read.checked_schema.quasi_identifiers["y"].kind == "numeric"
-    assert read.tests[0].adversary.parameters["params"]["C"] == 0.001
+    assert read.tests[0].adversary[0].parameters["params"]["C"] == 0.001

@@ -13,7 +13,15 @@ from scipy import stats
 
 from dit_dask.audit import manifest
 from dit_dask.audit.statistics import MOST_POINTS, Distribution, Statistics, describe, merge, points
-from dit_dask.audit.summary import Outcome, extrapolate, read_complete, read_curves, results_are_complete, write_results
+from dit_dask.audit.summary import (
+    Description,
+    Outcome,
+    extrapolate,
+    read_complete,
+    read_curves,
+    results_are_complete,
+    write_results,
+)
 from dit_dask.audit.summary import TestSummary as Summary
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
@@ -102,7 +110,7 @@ def test_a_summary_is_read_and_written_without_any_change(kind: str) -> None:
     statistics = describe(distribution([0.0, 0.25, math.inf])).document()
     document = DOCUMENT | statistics | OPTIONAL[kind]
     names = ["test", "parameters", "engine", "engine_reason", *statistics]
-    names += ["classes", "smallest_class", "claim_holds", "claim_broken", *OPTIONAL[kind], "seconds"]
+    names += ["classes", "smallest_class", "claim_holds", "claim_broken", "adversaries", *OPTIONAL[kind], "seconds"]
     ordered = {name: document[name] for name in names}
     summary = Summary.read(json.loads(json.dumps(ordered)))
     assert json.dumps(summary.document()) == json.dumps(ordered)
@@ -157,7 +165,7 @@ def test_results_are_complete_only_if_all_can_be_read(tmp_path: Path, name: str,
     folder = Folder(Location(str(tmp_path), {}))
     statistics = describe(distribution([0.0, 0.25]))
     summary = Summary.read(DOCUMENT | statistics.document())
-    outcome = Outcome(statistics, points(distribution([0.0, 0.25])), Recheck(7, 5, True, 0, 0), None)
+    outcome = Outcome(Description(statistics, {}, {}), points(distribution([0.0, 0.25])), Recheck(7, 5, True, 0, 0), None)
     manifest.write(folder, new_manifest(status="complete"))
     write_results(folder, [summary], [outcome], [])
     assert results_are_complete(folder)

@@ -28,7 +28,19 @@ MANIFEST = {
     "seed": 0,
 }
 TODAY = [
-    *("records", "distinct", "delta", "mean", "std", "quantiles", "share_over", "argmax_changed", "skipped"),
+    *(
+        "records",
+        "distinct",
+        "delta",
+        "mean",
+        "std",
+        "quantiles",
+        "share_over",
+        "argmax_changed",
+        "mean_gain",
+        "largest_gain",
+        "skipped",
+    ),
     *("classes", "smallest_class", "seconds"),
 ]
 

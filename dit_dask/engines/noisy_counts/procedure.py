@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dit_dask.engines.gain import Shift, mark_predictions
 from dit_dask.engines.influence import EffectiveEpsilon, Estimates, EstimateSummary, Influence, Simulation
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss, privacy_loss, released_beliefs
 from dit_dask.engines.noisy_counts.patterns import count
@@ -19,10 +22,11 @@ from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.sanitizers.external import ExternalSanitizer
-    from dit_dask.values.arrays import Ints
+    from dit_dask.values.arrays import Floats, Ints
     from dit_dask.values.release import Release
 
 WORST = 5  # records on which the noise itself is checked
+ADVERSARY = "counts"  # the name of the one who reads the published counts
 ESTIMATES = ("unbiased", "stderr")  # columns that a simulation adds to a part
 
 counted = lru_cache(maxsize=2)(count)  # the tasks of one worker share the patterns of a table
@@ -37,6 +41,7 @@ class NoisyCounts:
     sampling: Sampling
     scale: float
     external: ClassVar[None] = None
+    names: ClassVar[tuple[str, ...]] = (ADVERSARY,)
     publishes_release: ClassVar[bool] = False
 
     def publish(self, _table: Table) -> Release:
@@ -76,7 +81,7 @@ def closed_form(table: Table, records: Ints, procedure: NoisyCounts) -> Influenc
     chosen, of = np.unique(found.of[records], return_inverse=True)
     patterns, epsilon = found.patterns.take(chosen), procedure.protection.epsilon or np.inf
     distance = procedure.scale * laplace.distances(patterns.counts, patterns.own, patterns.cells, epsilon)
-    return Influence(distance[of], found.predicted[records], found.predicted_without[records])
+    return _influence(table, records, distance[of], distance[of] / (2 * procedure.scale))
 
 
 def simulation(table: Table, records: Ints, procedure: NoisyCounts) -> Influence:
@@ -86,7 +91,18 @@ def simulation(table: Table, records: Ints, procedure: NoisyCounts) -> Influence
     sampled = simulate(found.patterns.take(chosen), procedure.sampling).take(of)
     scale = procedure.scale
     estimates = {"unbiased": scale * sampled.unbiased, "stderr": scale * sampled.stderr}
-    return Influence(scale * sampled.distance, found.predicted[records], found.predicted_without[records], estimates=estimates)
+    return _influence(table, records, scale * sampled.distance, sampled.unbiased / 2, estimates)
+
+
+def _influence(
+    table: Table, records: Ints, distance: Floats, gain: Floats, estimates: Mapping[str, Floats] = MappingProxyType({})
+) -> Influence:
+    """The one adversary reads the counts; its expected gain is half of `emd`, for only the true value loses belief."""
+    found = counted(table)
+    sides = found.predicted[records], found.predicted_without[records]
+    marks = mark_predictions(*sides, table.secret[records])
+    shifts = {ADVERSARY: Shift(distance, gain, marks, knows_confidence=False)}
+    return Influence(distance, *sides, estimates=dict(estimates), shifts=shifts)
 
 
 def chunks(table: Table, records: Ints, _procedure: NoisyCounts, number: int) -> list[Ints]:

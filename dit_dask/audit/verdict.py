@@ -1,0 +1,257 @@
+"""Verdicts: every gate on every test, and what they mean together. A gate that could not have failed is not passed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from dit_dask.audit.controls import ControlSummary
+from dit_dask.audit.gates import OPERATORS, Gate
+from dit_dask.audit.statistics import Distribution, Figure, Statistics, by_name, number_of, plain
+from dit_dask.errors import InputError
+from dit_dask.measures.base import MeasureEntry
+from dit_dask.storage.documents import parse_mapping, write_json
+from dit_dask.storage.folder import Folder
+
+if TYPE_CHECKING:
+    from dit_dask.audit.summary import TestSummary
+
+NAME = "verdict.json"
+Status = Literal["passed", "failed", "inconclusive", "none"]
+ADVICE = "ask another adversary (adversary: panel), give the sensitive attribute fewer values, or set a smaller limit"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether one test or measure passed one gate, and why; `adversary` is the one that found the value."""
+
+    status: Status
+    gate: str
+    test: str
+    value: float | None
+    limit: float | None
+    reason: str
+    adversary: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate's condition holds, and could have failed."""
+        return self.status == "passed"
+
+    def document(self) -> dict[str, Any]:
+        """As in verdict.json."""
+        return asdict(self) | {"value": plain(self.value), "limit": plain(self.limit)}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Verdict:
+        """The inverse of `document`."""
+        return cls(**dict(document) | {"value": number_of(document["value"]), "limit": number_of(document["limit"])})
+
+
+@dataclass(frozen=True, eq=False)
+class RunVerdict:
+    """What a run says: the verdicts, the controls beside its tests, and warnings."""
+
+    verdicts: Sequence[Verdict] = ()
+    controls: Sequence[ControlSummary] = ()
+    has_controls: bool = True
+    warnings: Sequence[str] = ()
+
+    @property
+    def status(self) -> Status:
+        """One failed verdict fails the run, one that cannot be judged makes it inconclusive; none means that no gate is set."""
+        found = {verdict.status for verdict in self.verdicts}
+        order: tuple[Status, ...] = ("failed", "inconclusive", "passed")
+        return next((status for status in order if status in found), "none")
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether nothing speaks against the release."""
+        return self.status in ("passed", "none")
+
+    def document(self) -> dict[str, Any]:
+        """As in verdict.json."""
+        return {
+            "status": self.status,
+            "verdicts": [verdict.document() for verdict in self.verdicts],
+            "controls": [control.document() for control in self.controls] if self.has_controls else None,
+            "warnings": list(self.warnings),
+        }
+
+
+def write_verdict(folder: Folder, verdict: RunVerdict) -> None:
+    """Write verdict.json."""
+    write_json(folder, NAME, verdict.document())
+
+
+def read_verdict(folder: Folder) -> RunVerdict:
+    """Read verdict.json of a finished run."""
+    document = parse_mapping(folder.read(NAME))
+    try:
+        controls = document["controls"]
+        return RunVerdict(
+            [Verdict.read(one) for one in document["verdicts"]],
+            [ControlSummary.read(one) for one in controls or ()],
+            controls is not None,
+            tuple(str(text) for text in document["warnings"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{folder.url}: verdict.json cannot be read; run it again to mend it") from error
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What gates are judged on; `distributions` has the stored distances of each test, for statistics of any key."""
+
+    summaries: Sequence[TestSummary]
+    measures: Sequence[MeasureEntry] = ()
+    distributions: Mapping[str, Distribution] = field(default_factory=dict)
+
+
+def judge(gates: Sequence[Gate], evidence: Evidence, own: Mapping[str, Sequence[Gate]] | None = None) -> list[Verdict]:
+    """Judge every sanitised test by every gate, and by its own ones; measures by those that name them."""
+    verdicts: list[Verdict] = []
+    for gate in gates:
+        verdicts += JUDGES[gate.kind](gate, evidence)
+    for test, only in (own or {}).items():
+        chosen = Evidence([one for one in evidence.summaries if one.test == test], (), evidence.distributions)
+        for gate in only:
+            verdicts += JUDGES[gate.kind](gate, chosen)
+    return verdicts
+
+
+def _judged(gate: Gate, summaries: Sequence[TestSummary]) -> list[TestSummary]:
+    return [one for one in summaries if one.is_sanitised and gate.judges(one.test)]
+
+
+def _judge_statistic(gate: Gate, evidence: Evidence) -> list[Verdict]:
+    chosen = _judged(gate, evidence.summaries)
+    if not chosen:
+        reason = "no sanitised test is there to be judged" + ("" if gate.scope == "*" else f" with an id like {gate.scope}")
+        return [Verdict("inconclusive", gate.text, "", None, gate.limit, reason)]
+    return [_verdict(gate, one, _figure(gate, one, evidence)) for one in chosen]
+
+
+def _figure(gate: Gate, summary: TestSummary, evidence: Evidence) -> Figure:
+    """The figure of the summary, or one of another key from the stored distribution."""
+    statistic = by_name()[gate.name]
+    if gate.key is None or gate.key in statistic.keys or statistic.compute is None:
+        return summary.figure(gate.name, gate.key)
+    stored = evidence.distributions.get(summary.test)
+    return None if stored is None else float(statistic.compute(stored, float(gate.key)))
+
+
+def _verdict(gate: Gate, summary: TestSummary, value: Figure) -> Verdict:
+    if value is None:  # what cannot be computed must not pass
+        return Verdict("failed", gate.text, summary.test, None, gate.limit, f"{gate.label} does not apply here")
+    adversary = summary.worst_adversary
+    found = f"{gate.label} is {value:.6g}" + (f" ({adversary})" if adversary and len(summary.adversaries) > 1 else "")
+    if not gate.holds(value):
+        return Verdict("failed", gate.text, summary.test, float(value), gate.limit, found, adversary)
+    doubt = _doubt(gate, summary)
+    if doubt is not None:
+        return Verdict("inconclusive", gate.text, summary.test, float(value), gate.limit, f"{found}, but {doubt}", adversary)
+    return Verdict("passed", gate.text, summary.test, float(value), gate.limit, found, adversary)
+
+
+def _doubt(gate: Gate, summary: TestSummary) -> str | None:
+    """Return why a gate that holds could not have failed, or None if it could."""
+    power = by_name()[gate.name].power
+    if power is None or not (OPERATORS[gate.symbol].is_upper_limit or gate.symbol == "=="):
+        return None
+    if summary.delta == 0:
+        return (
+            "no removal changed anything: the sanitizer does not depend on its input, or returns a stored result; a release "
+            "that no person influences cannot be told from one that was not made from this table"
+        )
+    reached = summary.attainable
+    if reached is None:
+        return "nobody knows what this test could have shown at most"
+    number = float(gate.key) if power == "key" and gate.key is not None else float(gate.limit or 0.0)
+    if power == "prediction":
+        could_fail = reached.changes_prediction
+        most = "changes no prediction"
+    else:
+        most_reached = reached.gain if power == "gain" else reached.distance
+        could_fail, most = number < most_reached, f"reaches only {most_reached:.4g}"
+    if could_fail:
+        return None
+    return (
+        f"even the most influential person that could be in this table, published raw, {most} ({reached.adversary}), "
+        f"so this gate could not have failed: {ADVICE}"
+    )
+
+
+def _judge_claims(gate: Gate, evidence: Evidence) -> list[Verdict]:
+    chosen = [one for one in _judged(gate, evidence.summaries) if one.claim_holds is not None]
+    if not chosen:
+        return [Verdict("inconclusive", gate.text, "", None, None, "no test makes a claim that can be checked")]
+    return [claim_verdict(one) for one in chosen]
+
+
+def claim_verdict(summary: TestSummary) -> Verdict:
+    """Whether the release has the property that its sanitizer claims."""
+    if summary.claim_holds:
+        return Verdict("passed", "claims hold", summary.test, None, None, "the claim holds")
+    broken, simulation = summary.claim_broken, summary.simulation
+    reason = f"the claim is broken in {broken.classes:,} classes with {broken.records:,} records"
+    if simulation is not None and simulation.effective_epsilon is not None:
+        lost = simulation.effective_epsilon.at_least
+        reason = "the noise is refuted" if lost is None else f"the noise loses epsilon >= {lost:.4g}, more than it claims"
+    return Verdict("failed", "claims hold", summary.test, None, None, reason)
+
+
+def _judge_figure(gate: Gate, evidence: Evidence) -> list[Verdict]:
+    verdicts = []
+    for entry in _entries(gate, evidence):
+        value = entry.value if gate.figure == "value" else entry.more.get(gate.figure)
+        value = number_of(value) if isinstance(value, str) and value in ("inf", "-inf") else value
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            reason = f"{gate.label} is no number here"
+            verdicts.append(Verdict("inconclusive", gate.text, entry.id, None, gate.limit, reason))
+            continue
+        status: Status = "passed" if gate.holds(value) else "failed"
+        verdicts.append(Verdict(status, gate.text, entry.id, float(value), gate.limit, f"{gate.label} is {value:.6g}"))
+    return verdicts or [_nothing_measured(gate)]
+
+
+def _judge_passed(gate: Gate, evidence: Evidence) -> list[Verdict]:
+    verdicts = []
+    for entry in _entries(gate, evidence):
+        passed, reason = entry.more.get("passed"), str(entry.more.get("reason", ""))
+        status: Status = "inconclusive" if not isinstance(passed, bool) else "passed" if passed else "failed"
+        verdicts.append(Verdict(status, gate.text, entry.id, None, None, reason or "the measure decides nothing"))
+    return verdicts or [_nothing_measured(gate)]
+
+
+def _entries(gate: Gate, evidence: Evidence) -> list[MeasureEntry]:
+    named = [entry for entry in evidence.measures if entry.measure == gate.name and gate.judges(entry.id)]
+    return [entry for entry in named if gate.key is None or gate.key in _names(entry)]
+
+
+def _names(entry: MeasureEntry) -> set[str]:
+    """What may stand in brackets behind a measure: its id, or a text among its parameters such as an attack."""
+    return {entry.id, *(value for value in entry.parameters.values() if isinstance(value, str))}
+
+
+def _nothing_measured(gate: Gate) -> Verdict:
+    return Verdict("inconclusive", gate.text, "", None, gate.limit, f"no result of {gate.name} is there to be judged")
+
+
+JUDGES = {"statistic": _judge_statistic, "claims": _judge_claims, "figure": _judge_figure, "passed": _judge_passed}
+
+
+def already_failed(gates: Sequence[Gate], lower_bounds: Mapping[str, Statistics]) -> list[Verdict]:
+    """The gates that fail whatever the other records give, from what the statistics of each test cannot fall below."""
+    verdicts = []
+    for gate in gates:
+        if gate.kind != "statistic" or not OPERATORS[gate.symbol].is_upper_limit or not by_name()[gate.name].grows:
+            continue
+        for test, bounds in lower_bounds.items():
+            value = bounds.figure(gate.name, gate.key) if gate.judges(test) else None
+            if value is not None and not gate.holds(value):
+                reason = f"{gate.label} is {value:.6g}"
+                verdicts.append(Verdict("failed", gate.text, test, float(value), gate.limit, reason))
+    return verdicts

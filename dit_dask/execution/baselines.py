@@ -1,0 +1,116 @@
+"""The baselines of a run on the cluster: for tests with the same adversaries, what could have been shown, and the controls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dit_dask import seeds
+from dit_dask.audit.controls import ControlSummary
+from dit_dask.audit.statistics import Distribution, describe, describe_adversaries
+from dit_dask.audit.test import Test
+from dit_dask.engines import ENGINES, Influence, choose
+from dit_dask.engines.controls import attainable_by, control_procedures
+from dit_dask.engines.gain import CHANGED, GainTally
+from dit_dask.engines.influence import Procedure
+from dit_dask.engines.mixed import exact_adversaries
+from dit_dask.engines.power import Attainable
+from dit_dask.engines.release_procedure import ReleaseProcedure
+from dit_dask.execution.runner import TaskRunner
+from dit_dask.execution.session import TaskSession
+from dit_dask.values.table import Rows
+
+MOST_TRAINED = 50  # records of a control whose adversaries must be trained for each
+SHARED_KEYS = ("encoder", "adversary", "distance", "records")
+
+
+@dataclass(frozen=True, eq=False)
+class BaselinePlan:
+    """Tests that have one baseline: the same rows, adversaries and distance; the first stands for all."""
+
+    tests: tuple[str, ...]
+    procedure: Procedure
+    rows: Rows
+    audited: Any
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """What the planted person reaches in some tests, and their controls."""
+
+    tests: tuple[str, ...]
+    attainable: Attainable | None
+    controls: Sequence[ControlSummary]
+
+
+def plan_baselines(tests: Sequence[Test], rows: Rows, seed: int) -> list[BaselinePlan]:
+    """Group the tests by what their baselines depend on; an external sanitizer's rows are those of the whole table."""
+    plans: dict[str, BaselinePlan] = {}
+    for test in tests:
+        own = rows if test.external is not None else test.rows
+        shared = {key: test.parameters.get(key) for key in SHARED_KEYS}
+        key = json.dumps([shared, id(own), type(test.procedure).__name__], sort_keys=True, default=str)
+        if key in plans:
+            plans[key] = replace(plans[key], tests=(*plans[key].tests, test.id))
+        else:
+            plans[key] = BaselinePlan((test.id,), test.procedure, own, test.audited, seed)
+    return list(plans.values())
+
+
+def execute_baselines(runner: TaskRunner, plans: Sequence[BaselinePlan], *, controls: bool) -> list[Baseline]:
+    """Compute every baseline, one task each."""
+
+    def work(session: TaskSession) -> list[Baseline]:
+        futures = []
+        for number, plan in enumerate(plans):
+            key, description = f"baseline-{number}", f"{plan.tests[0]}: baseline"
+            shared = session.scatter(plan)
+            futures.append(session.submit(baseline_of, shared, controls, key=key, description=description))
+        results = {future: session.result(future) for future in session.completed()}
+        return [results[future] for future in futures]
+
+    return runner.run(work) if plans else []
+
+
+def baseline_of(plan: BaselinePlan, controls: bool) -> Baseline:
+    """On a worker: plant persons, and test the controls."""
+    procedures = control_procedures(plan.procedure) if controls else {}
+    found = [_control(name, procedure, plan) for name, procedure in procedures.items()]
+    return Baseline(plan.tests, attainable_by(plan.procedure, plan.rows.table), found)
+
+
+def _control(name: str, procedure: Procedure, plan: BaselinePlan) -> ControlSummary:
+    """Test a control on all audited rows, or on a sample of them if every adversary must be trained for each."""
+    audited, sampled = plan.audited, None
+    left_out: tuple[str, ...] = ()
+    engine, _ = choose("auto", procedure, name)
+    if engine == "mixed" and isinstance(procedure, ReleaseProcedure):
+        fast = exact_adversaries(procedure)
+        left_out = tuple(one for one in procedure.adversaries if one not in fast)
+        procedure, engine = replace(procedure, adversaries=fast), "exact"
+    elif engine == "brute-force" and len(audited) > MOST_TRAINED:
+        rng, sampled = seeds.stream(plan.seed, "control"), MOST_TRAINED
+        audited = np.sort(rng.choice(audited, MOST_TRAINED, replace=False))
+    records, rows = np.unique(plan.rows.index[audited], return_counts=True)
+    distribution = distribution_over_rows(ENGINES[engine].influence(plan.rows.table, records, procedure), rows)
+    return ControlSummary(name, plan.tests, describe(distribution), describe_adversaries(distribution), sampled, left_out)
+
+
+def distribution_over_rows(influence: Influence, rows: Any) -> Distribution:
+    """The distribution of distinct records that stand for so many rows each."""
+    gains = {name: GainTally.of(shifted, rows) for name, shifted in influence.shifts.items()}
+    several = influence.shifts if len(influence.shifts) > 1 else {}
+    members = {name: _weighted(shifted.distance, rows, gains[name].marked(CHANGED)) for name, shifted in several.items()}
+    changed = int(rows[influence.predicted != influence.predicted_without].sum())
+    return replace(_weighted(influence.distance, rows, changed), gains=gains, members=members)
+
+
+def _weighted(distance: Any, rows: Any, changed: int) -> Distribution:
+    unique, inverse = np.unique(distance, return_inverse=True)
+    counted = np.bincount(inverse, weights=rows, minlength=len(unique)).astype(np.int64)
+    return Distribution(unique, counted, np.bincount(inverse, minlength=len(unique)), changed)

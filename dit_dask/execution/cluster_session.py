@@ -1,0 +1,139 @@
+"""Tasks on a Dask cluster: submitted, watched for a stall, and cancelled at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
+from contextlib import AbstractContextManager, suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from dit_dask.errors import describe
+from dit_dask.execution.session import RETRIES, TICK_SECONDS, KilledTaskError, LostWorkError, task_error
+from dit_dask.execution.stall import Watchdog
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+WORKER_SECONDS, SCALE_SECONDS = 60, 10
+
+
+class ClusterSession:
+    """Tasks with one copy of their shared data on the cluster; those that are not finished at its end are cancelled."""
+
+    def __init__(self, client: Client, watchdog: Watchdog) -> None:
+        from distributed import as_completed
+
+        self._client, self._watchdog = client, watchdog
+        self._suffix = uuid4().hex[:8]
+        self._completion = as_completed(loop=client.loop, raise_errors=False)
+        self._unfinished: dict[Future, bool] = {}  # whether the result is wanted; held, or they could not be cancelled
+        self._descriptions: dict[str, str] = {}
+
+    def __enter__(self) -> ClusterSession:
+        wait_for_workers(self._client)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with suppress(Exception):  # a scheduler that is gone has cancelled everything
+            self._client.cancel(list(self._unfinished))
+
+    def scatter(self, value: Any) -> Future:
+        """Send a value to every worker."""
+        sending = self._client.scatter(value, broadcast=True, hash=False, asynchronous=True)
+        sent = asyncio.run_coroutine_threadsafe(sending, self._client.loop.asyncio_loop)
+        self._watchdog.reset()
+        while not wait([sent], TICK_SECONDS).done:
+            if self._watchdog.expired:
+                sent.cancel()
+                raise self._watchdog.stalled(["workers to receive the data"])
+        try:
+            return sent.result()
+        except Exception as error:  # where a worker dies meanwhile, the scheduler fails in any of several ways
+            raise LostWorkError(f"sending the data: {describe(error)[0]}") from error
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        key: str,
+        description: str,
+        retries: int = RETRIES,
+        priority: int = 0,
+        wanted: bool = True,
+    ) -> Future:
+        """Submit a task; a result that is not wanted here stays on the cluster for other tasks."""
+        with allow_large_graphs():
+            future = self._client.submit(
+                function, *arguments, key=f"{key}-{self._suffix}", retries=retries, priority=priority, pure=False
+            )
+        self._unfinished[future] = wanted
+        self._descriptions[future.key] = description
+        self._completion.add(future)
+        return future
+
+    def completed(self) -> Iterator[Future]:
+        """Yield the tasks whose results are wanted, and any that failed, as they complete, until none is left."""
+        self._watchdog.reset()
+        while not self._completion.is_empty():
+            while not self._completion.has_ready():
+                with self._completion.thread_condition:
+                    self._completion.thread_condition.wait(TICK_SECONDS)
+                if self._watchdog.expired:
+                    raise self._watchdog.stalled(self._describe_unfinished())
+            future = next(self._completion)
+            wanted = self._unfinished.pop(future)
+            if wanted or future.status != "finished":
+                yield future
+            self._watchdog.reset()
+
+    def result(self, future: Future) -> Any:
+        """Return the result of a completed task, or raise one clear line about why there is none."""
+        from distributed import KilledWorker
+
+        description = self._descriptions[future.key]
+        if future.status == "finished":
+            try:
+                limit = self._watchdog.limit
+                return future.result(timeout=limit if math.isfinite(limit) else None)  # its worker may have stopped since
+            except TimeoutError as timeout:
+                raise self._watchdog.stalled([f"the result of {future.key}"]) from timeout
+        if future.status != "error":
+            raise LostWorkError(description)
+        error = future.exception()
+        if isinstance(error, KilledWorker):
+            raise KilledTaskError(f"{description}: its worker died again and again (out of memory?)") from error
+        raise task_error(description, error)
+
+    def _describe_unfinished(self) -> list[str]:
+        """The tasks that are not done, those at work first, and where they are."""
+        keys: Sequence[str] = sorted(future.key for future in self._unfinished)
+        with suppress(Exception):  # a scheduler that does not answer cannot tell
+            worker_of = {key: worker for worker, running in self._client.processing().items() for key in running}
+            started = [f"{key} on {worker_of[key]}" for key in keys if key in worker_of]
+            return started + [f"{key} (not started)" for key in keys if key not in worker_of]
+        return list(keys)
+
+
+def wait_for_workers(client: Client) -> None:
+    """Wait for a worker; a local cluster replaces one that was killed while it started only when it is scaled again."""
+    from distributed import LocalCluster
+
+    for _ in range(WORKER_SECONDS // SCALE_SECONDS):
+        if isinstance(client.cluster, LocalCluster):
+            client.cluster.scale(len(client.cluster.worker_spec))
+        with suppress(TimeoutError):
+            client.wait_for_workers(1, timeout=SCALE_SECONDS)
+            return
+    raise LostWorkError("waiting for workers")
+
+
+def allow_large_graphs() -> AbstractContextManager[Any]:
+    """Keep Dask from warning about large arguments: inside a task they survive their worker, scattered they do not."""
+    import dask
+
+    context: AbstractContextManager[Any] = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})
+    return context

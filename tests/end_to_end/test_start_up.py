@@ -1,0 +1,162 @@
+"""What a short run needs: no worker processes, and none of the packages that only other runs use."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dit_dask import run as runner
+from dit_dask.audit.grammar import check_config, read_config
+from dit_dask.cluster import local
+from dit_dask.config.cluster import CLUSTER
+from dit_dask.errors import InputError
+from dit_dask.execution.progress import Silent
+from tests.audits import WORKED, WORKED_SCHEMA
+from tests.cluster.runs import assert_same, dit
+
+# what a run of a CSV file with Mondrian and the default adversary may import, and what these packages import themselves
+ALLOWED = """\
+import fsspec.implementations.local, jinja2, numba, numpy, pandas, pyarrow.csv, pyarrow.parquet, tenacity, yaml
+numba.njit(lambda number: number)(1)
+"""
+ABSENT = ("sklearn", "scipy.stats", "scipy.optimize", "distributed", "dask", "s3fs", "ot", "bokeh", "rich", "matplotlib")
+RUN = """\
+import sys
+from dit_dask.cli import main
+assert main(sys.argv[1:]) == 0
+"""
+SHOW_MODULES = """
+import json, sys
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    WORKED.to_csv(tmp_path / "people.csv", index=False)
+    tests = [{"sanitizer": {"name": "mondrian", "k": 2}}, {"sanitizer": {"name": "mondrian", "l": 2, "variant": "basic"}}]
+    document = {"version": 1, "data": {"source": "people.csv"}, "schema": WORKED_SCHEMA, "tests": tests}
+    (tmp_path / "audit.yaml").write_text(json.dumps(document), "utf-8")
+    return tmp_path / "audit.yaml"
+
+
+def imported(program: str, *arguments: object) -> set[str]:
+    """The modules that a program imports, without those of the standard library."""
+    command = [sys.executable, "-c", program + SHOW_MODULES, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    modules: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return {name for name in modules if packages([name]).isdisjoint(sys.stdlib_module_names)}
+
+
+def packages(modules: Iterable[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def test_a_plain_run_imports_nothing_but_what_it_uses(config: Path, tmp_path: Path) -> None:
+    modules = imported(RUN, "run", config, "--out", tmp_path / "runs")
+    assert not modules & set(ABSENT)
+    extension_modules = {name for name in packages(modules) if name.startswith("_")}
+    assert packages(modules) - extension_modules - packages(imported(ALLOWED)) == {"dit_dask"}
+
+
+def test_a_run_with_workers_imports_dask(config: Path, tmp_path: Path) -> None:
+    assert "distributed" in imported(RUN, "run", config, "--out", tmp_path / "runs", "--workers", 1)
+
+
+def test_this_process_and_worker_processes_give_the_same_rows_and_figures(config: Path, tmp_path: Path) -> None:
+    alone = dit("run", config, "--out", tmp_path / "alone")
+    for number, options in enumerate((("--workers", 2), ("--cluster", "local"))):
+        spread = dit("run", config, "--out", tmp_path / f"spread-{number}", *options)
+        assert alone.returncode == spread.returncode == 0, alone.stderr + spread.stderr
+        assert_same(Path(alone.stdout.splitlines()[-1]), Path(spread.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "only_if_long"),
+    [
+        ({}, True),
+        ({"kind": "auto"}, True),
+        ({"stall_minutes": 3}, True),
+        ({"workers": 1}, False),
+        ({"kind": "local"}, False),
+        ({"kind": "kubernetes"}, False),
+        ({"dashboard": True}, False),
+    ],
+)
+def test_workers_are_started_for_short_runs_only_when_they_are_asked_for(cluster: dict[str, Any], only_if_long: bool) -> None:
+    assert CLUSTER.check(cluster, "cluster").only_if_long is only_if_long
+
+
+class StartedError(InputError):
+    """Workers were to be started."""
+
+
+def start() -> Any:
+    raise StartedError("cluster: started")
+
+
+OPTIONAL = runner.Workers(start, 2, only_if_long=True)
+
+
+def test_a_short_run_completes_without_workers(config: Path) -> None:
+    prepared = runner.prepare(read_config(str(config), [f"output={config.parent / 'runs'}"]))
+    assert len(runner.run(prepared, OPTIONAL, Silent()).summaries) == 2
+
+
+def test_a_long_run_starts_workers_and_writes_nothing_before_they_answer(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = runner.prepare(read_config(str(config), [f"output={config.parent / 'runs'}"]))
+    monkeypatch.setattr(runner, "SHORT_SECONDS", 0.0)
+    with pytest.raises(StartedError):
+        runner.run(prepared, OPTIONAL, Silent())
+    assert not (config.parent / "runs").exists()
+    finished = runner.run(prepared, runner.Workers(None, 1), Silent())
+    folder = Path(finished.folder.url)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(StartedError):
+        runner.run(prepared, OPTIONAL, Silent(), fresh=True)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_an_external_sanitizer_starts_workers(tmp_path: Path) -> None:
+    WORKED.to_csv(tmp_path / "people.csv", index=False)
+    sanitizer = {"name": "python", "target": "tests.external.sample_sanitizers:decades"}
+    document = {"version": 1, "data": {"source": "people.csv"}, "schema": WORKED_SCHEMA, "tests": [{"sanitizer": sanitizer}]}
+    prepared = runner.prepare(check_config(document | {"output": str(tmp_path / "runs")}, str(tmp_path)))
+    with pytest.raises(StartedError):
+        runner.run(prepared, OPTIONAL, Silent())
+
+
+def test_large_tables_under_measures_start_workers(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measures = json.dumps([{"name": "discrimination", "target": "disease", "keys": ["age"]}])
+    overrides = ["tests=[]", f"measures={measures}", f"output={config.parent / 'runs'}"]
+    prepared = runner.prepare(read_config(str(config), overrides))
+    monkeypatch.setattr(runner, "SHORT_CELLS", 1)
+    with pytest.raises(StartedError):
+        runner.run(prepared, OPTIONAL, Silent())
+    monkeypatch.undo()
+    assert len(runner.run(prepared, OPTIONAL, Silent()).measures) == 1
+
+
+def test_a_short_run_resumes_in_this_process_with_the_same_bytes(config: Path) -> None:
+    prepared = runner.prepare(read_config(str(config), [f"output={config.parent / 'runs'}"]))
+    folder = Path(runner.run(prepared, OPTIONAL, Silent()).folder.url)
+    parts = sorted(folder.glob("records/*/*.parquet"))
+    before = {part: part.read_bytes() for part in parts}
+    parts[0].unlink()
+    (folder / "summary.json").unlink()
+    runner.run(prepared, replace(OPTIONAL, stall_seconds=60.0), Silent())
+    assert {part: part.read_bytes() for part in sorted(folder.glob("records/*/*.parquet"))} == before
+
+
+def test_cores_are_counted_as_dask_counts_them() -> None:
+    from dask.system import CPU_COUNT
+
+    assert local.cores() == CPU_COUNT

@@ -1,0 +1,152 @@
+"""Verdicts: what passes could have failed, what fails says why, and one word for all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dit_dask.audit.gates import parse
+from dit_dask.audit.statistics import Distribution, from_points, points, quantile, share_over
+from dit_dask.audit.verdict import Evidence, RunVerdict, Verdict, claim_verdict, judge, read_verdict, write_verdict
+from dit_dask.errors import InputError
+from dit_dask.measures.base import MeasureEntry
+from dit_dask.storage.folder import Folder
+from dit_dask.storage.location import Location
+from tests.unit.summaries import summary
+from tests.unit.test_gates import REACHED
+
+SMALL = {"delta": 0.01, "mean": 0.001, "argmax_changed": 0.0, "mean_gain": 0.001, "largest_gain": 0.004}
+SMALL |= {"share_over": {"0.001": 0.5}}
+
+
+def status(text: str, **more: object) -> str:
+    (verdict,) = judge([parse(text, "gates[0]")], Evidence([summary("a", **SMALL | {"attainable": REACHED} | more)]))
+    return verdict.status
+
+
+@pytest.mark.parametrize(
+    ("text", "reached", "expected"),
+    [
+        ("delta <= 0.2", {"distance": 0.21}, "passed"),
+        ("delta <= 0.2", {"distance": 0.2}, "inconclusive"),  # equal is not above
+        ("delta < 0.2", {"distance": 0.1}, "inconclusive"),
+        ("delta <= 0.005", {"distance": 0.001}, "failed"),  # what fails fails, whatever could be reached
+        ("mean <= 0.2", {"distance": 0.1}, "inconclusive"),
+        ("share_over[0.001] <= 0.9", {"distance": 0.002}, "passed"),
+        ("share_over[0.001] <= 0.9", {"distance": 0.001}, "inconclusive"),  # its key counts, not its limit
+        ("mean_gain <= 0.1", {"gain": 0.2}, "passed"),
+        ("mean_gain <= 0.1", {"gain": 0.1}, "inconclusive"),
+        ("argmax_changed <= 0.1", {"changes_prediction": True}, "passed"),
+        ("argmax_changed <= 0.1", {"changes_prediction": False}, "inconclusive"),
+        ("classes >= 3", {"distance": 0.0}, "passed"),  # no statistic of inference
+    ],
+)
+def test_a_gate_that_the_planted_person_cannot_break_is_inconclusive(text: str, reached: dict, expected: str) -> None:
+    assert status(text, attainable=REACHED | reached) == expected
+
+
+def test_an_inconclusive_verdict_says_why_and_what_would_help() -> None:
+    (verdict,) = judge([parse("delta <= 0.2", "g")], Evidence([summary("a", **SMALL, attainable=REACHED | {"distance": 0.1})]))
+    assert "published raw, reaches only 0.1 (bernoulli-nb)" in verdict.reason
+    assert "another adversary" in verdict.reason
+
+
+def test_a_test_that_nothing_influences_does_not_pass() -> None:
+    assert status("delta <= 0.2", delta=0.0) == "inconclusive"
+
+
+def test_a_test_whose_power_is_unknown_does_not_pass() -> None:
+    assert status("delta <= 0.2", attainable=None) == "inconclusive"
+
+
+def test_the_raw_table_is_not_judged() -> None:
+    raw = summary("raw", **SMALL, attainable=REACHED, parameters={"sanitizer": {"name": "raw"}})
+    both = Evidence([raw, summary("a", **SMALL, attainable=REACHED)])
+    assert [verdict.test for verdict in judge([parse("delta <= 0.2", "g")], both)] == ["a"]
+    (alone,) = judge([parse("delta <= 0.2", "g")], Evidence([raw]))
+    assert alone.status == "inconclusive"
+
+
+def test_tests_have_gates_of_their_own() -> None:
+    evidence = Evidence([summary(name, **SMALL, attainable=REACHED) for name in ("a", "b")])
+    verdicts = judge([], evidence, {"b": [parse("delta <= 0.2", "tests[1].gates[0]")]})
+    assert [(verdict.test, verdict.status) for verdict in verdicts] == [("b", "passed")]
+
+
+def test_any_key_is_judged_by_the_stored_distribution() -> None:
+    distance = np.repeat([0.1, 0.2, 0.3], [5, 3, 2])
+    stored = Distribution.of(distance, np.ones(10, bool), 0)
+    evidence = Evidence([summary("a", **SMALL, attainable=REACHED)], (), {"a": stored})
+    (over,) = judge([parse("share_over[0.15] <= 0.4", "g")], evidence)
+    assert (over.status, over.value) == ("failed", 0.5)
+    (median,) = judge([parse("quantiles[0.75] <= 0.25", "g")], evidence)
+    assert (median.status, median.value) == ("passed", pytest.approx(np.quantile(distance, 0.75)))
+
+
+def test_thinned_distributions_err_on_the_side_of_the_larger_distance() -> None:
+    distance = np.sort(np.random.default_rng(3).random(40_000))
+    whole = Distribution.of(distance, np.ones(len(distance), bool), 0)
+    drawn = points(whole)
+    stored = from_points(drawn["distance"], drawn["cumulative"], len(distance))
+    assert stored.total == len(distance)
+    for limit in (0.05, 0.33333, 0.9):
+        assert share_over(whole, limit) <= share_over(stored, limit) <= share_over(whole, limit) + 2e-4
+        assert quantile(whole, limit) <= quantile(stored, limit) <= quantile(whole, limit) + 2e-4
+
+
+def entry(passed: object = True, **more: object) -> MeasureEntry:
+    return MeasureEntry("closeness", "closeness.raw", {"distance": "gower"}, None, 0.5, [], 10, {"passed": passed, **more}, [])
+
+
+@pytest.mark.parametrize(("passed", "expected"), [(True, "passed"), (False, "failed"), (None, "inconclusive")])
+def test_a_measure_that_decides_nothing_does_not_pass(passed: object, expected: str) -> None:
+    (verdict,) = judge([parse("closeness passed", "g", ["closeness"])], Evidence([], [entry(passed, reason="why")]))
+    assert (verdict.status, verdict.test) == (expected, "closeness.raw")
+
+
+def test_figures_of_measures_are_judged_and_a_missing_one_does_not_pass() -> None:
+    def of(text: str) -> list[str]:
+        return [one.status for one in judge([parse(text, "g", ["closeness"])], Evidence([], [entry(tvd=0.2)]))]
+
+    assert of("closeness.tvd <= 0.2") == of("closeness <= 0.5") == of("closeness[gower].tvd < 1") == ["passed"]
+    assert of("closeness.tvd <= 0.1") == ["failed"]
+    assert of("closeness.other <= 0.1") == of("closeness.passed <= 1") == of("closeness[euclidean] < 1") == ["inconclusive"]
+
+
+def test_claims_are_judged_where_there_are_any() -> None:
+    claiming, silent = (
+        summary("a", claim_holds=False, claim_broken={"classes": 2, "records": 7}),
+        summary("b", claim_holds=None),
+    )
+    (broken,) = judge([parse("claims hold", "g")], Evidence([claiming, silent]))
+    assert (broken.status, broken.test) == ("failed", "a")
+    assert broken.reason == "the claim is broken in 2 classes with 7 records"
+    (nothing,) = judge([parse("claims hold", "g")], Evidence([silent]))
+    assert nothing.status == "inconclusive"
+    assert claim_verdict(summary("c")).passed
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected", "allowed"),
+    [
+        ([], "none", True),
+        (["passed"], "passed", True),
+        (["passed", "inconclusive"], "inconclusive", False),
+        (["inconclusive", "failed", "passed"], "failed", False),
+    ],
+)
+def test_the_worst_verdict_is_that_of_the_run(statuses: list, expected: str, allowed: bool) -> None:
+    run = RunVerdict([Verdict(one, "delta <= 1", "a", 0.5, 1.0, "") for one in statuses])
+    assert (run.status, run.is_allowed) == (expected, allowed)
+
+
+def test_a_verdict_is_read_and_written_without_any_change(tmp_path: Path) -> None:
+    folder = Folder(Location(str(tmp_path), {}))
+    run = RunVerdict([Verdict("failed", "delta <= 1", "a", float("inf"), 1.0, "why", "counts")], (), False, ("careful",))
+    write_verdict(folder, run)
+    assert read_verdict(folder).document() == run.document()
+    folder.write("verdict.json", b"[]")
+    with pytest.raises(InputError, match=r"verdict\.json cannot be read; run it again"):
+        read_verdict(folder)
