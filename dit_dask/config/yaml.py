@@ -10,12 +10,15 @@ from typing import Any
 from dit_dask.errors import InputError, quote
 
 MOST_BYTES = 2**24  # of a config file
+TABLE = r"\.((csv|tsv)(\.gz|\.zst)?|parquet|xlsx)$"
 MOST_VALUES = 100_000
 MOST_REASON = 300  # characters of a parser's words
 
 
 def read_document(path: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Load a config file and apply `dotted.key=value` overrides."""
+    if re.search(TABLE, path):
+        raise InputError(f"config {path}: this is a table; draft a config for it with: dit init {path}")
     try:
         if Path(path).stat().st_size > MOST_BYTES:
             raise InputError(f"config {path}: larger than {MOST_BYTES:,} bytes")
