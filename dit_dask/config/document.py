@@ -11,6 +11,7 @@ from typing import Any
 from dit_dask.config import cluster
 from dit_dask.config.constraints import (
     Anything,
+    Choice,
     ComponentConfig,
     Const,
     Constraint,
