@@ -170,7 +170,7 @@ def init(options: argparse.Namespace) -> int:
     target = options.to or f"{default_name(options.table.removesuffix('.gz').removesuffix('.zst'))}.yaml"
     if Path(target).exists():
         raise InputError(f"dit init: {target} exists and is not overwritten; choose another place with --to FILE")
-    draft = draft_table(options.table, str(Path.cwd()), options.sensitive, options.subject)
+    draft = draft_table(options.table, str(Path.cwd()), options.sensitive, options.subject, options.set)
     if not options.yes and questions.is_interactive():
         draft = questions.ask_about(draft)
     for path in write_draft(draft, target):

@@ -102,6 +102,9 @@ def init_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--subject", metavar="COLUMN", help="whose rows belong together; proposed by default")
     parser.add_argument("--to", metavar="FILE", help="the config to write; named after the table by default")
     parser.add_argument("--yes", action="store_true", help="ask nothing: take what is proposed")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="how the table is read, such as data.csv.separator=';'"
+    )
 
 
 def plan_arguments(parser: argparse.ArgumentParser) -> None:

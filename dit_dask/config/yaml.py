@@ -30,7 +30,7 @@ def read_document(path: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise InputError(f"config {path}: expected a mapping with version, data, schema and tests at the top")
     for override in overrides:
-        _override(document, override)
+        apply_override(document, override)
     return document
 
 
@@ -95,7 +95,7 @@ def _count_values(node: Any, known: dict[int, int], where: str) -> int:
     return known[id(node)]
 
 
-def _override(document: dict[str, Any], override: str) -> None:
+def apply_override(document: dict[str, Any], override: str) -> None:
     """Set one key: names are separated by dots, list positions are numbers."""
     path, equals, text = override.partition("=")
     if not equals or not path:

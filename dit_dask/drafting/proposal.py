@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import Config, check_document
 from dit_dask.config.table import HierarchyRule
+from dit_dask.config.yaml import apply_override
 from dit_dask.drafting.columns import NEAR_UNIQUE, ColumnDraft, draft_column, is_subject_name
 from dit_dask.errors import InputError
 from dit_dask.inputs.dialect import Dialect
@@ -61,9 +62,14 @@ class TableDraft:
         return replace(self, chosen=tuple(dict.fromkeys(names)))
 
 
-def draft_table(source: str, folder: str, sensitive: str | None = None, subject: str | None = None) -> TableDraft:
-    """Read a table and guess what its columns are; named columns are taken as they are."""
-    config = check_document({"version": 1, "data": {"source": source}}, folder, needs_schema=False)
+def draft_table(
+    source: str, folder: str, sensitive: str | None = None, subject: str | None = None, overrides: Sequence[str] = ()
+) -> TableDraft:
+    """Read a table and guess what its columns are; named columns, and keys such as data.csv.separator=;, are taken as given."""
+    document: dict[str, Any] = {"version": 1, "data": {"source": source}}
+    for override in overrides:
+        apply_override(document, override)
+    config = check_document(document, folder, needs_schema=False)
     frame = read_frame(config, None)[0].rename(columns=str)
     names = [str(name) for name in frame.columns]
     check_names(names, [*names, *(name for name in (sensitive, subject) if name is not None)], source)

@@ -65,6 +65,18 @@ def test_a_payroll_gets_bins_and_a_survey_its_dialect_and_scale(tables: Path) ->
     assert survey["schema"]["quasi_identifiers"]["Sport"] == {"kind": "ordinal", "order": order}
 
 
+def test_a_doubtful_dialect_can_be_set(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{size},{size % 7};{size % 3},{size % 2}" for size in range(40)]
+    Path("both.csv").write_text("\n".join(["a,b;c,d", *lines]) + "\n", "utf-8")
+    assert cli.main(["init", "both.csv"]) == 2
+    assert "set data.csv.separator" in capsys.readouterr().err
+    assert cli.main(["init", "both.csv", "--set", "data.csv={separator: ','}", "--to", "both.yaml"]) == 0
+    assert cli.main(["init", "both.csv", "--set", "data.csv={separator: ';', decimal: ','}", "--to", "semi.yaml"]) == 0
+    semicolons = drafted("semi.yaml")
+    assert semicolons["data"]["csv"] == {"separator": ";", "decimal": ","}
+    assert {*semicolons["schema"]["quasi_identifiers"], str(semicolons["schema"]["sensitive"])} == {"a,b", "c,d"}
+
+
 def test_nothing_is_overwritten(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("payroll.yaml").write_text("mine", "utf-8")
     assert cli.main(["init", "payroll.csv"]) == 2

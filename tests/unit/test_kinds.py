@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dit_dask.audit.grammar import check_config
+from dit_dask.audit.grammar import check_config, named_files
 from dit_dask.errors import InputError
 from dit_dask.inputs.load import load
 from dit_dask.values.table import Rows
@@ -273,6 +273,13 @@ def test_a_secret_can_be_derived_by_a_map(tmp_path: Path) -> None:
         load(checked(schema, folder=str(tmp_path)), frame)
     with pytest.raises(InputError, match="from and map go together; got only from"):
         checked({"quasi_identifiers": {"x": {"kind": "numeric"}}, "sensitive": {"name": "s", "from": "t"}})
+
+
+def test_a_deployed_audit_takes_levels_and_maps_along() -> None:
+    quasi = {"x": {"kind": "categorical", "hierarchy": {"levels": "levels.csv"}}, "y": {"kind": "date", "hierarchy": "y.csv"}}
+    schema = {"quasi_identifiers": quasi, "sensitive": {"name": "c", "from": "icd", "map": "map.csv"}}
+    document = {"version": 1, "data": {"source": "a.csv"}, "schema": schema, "tests": [{"sanitizer": "raw"}]}
+    assert {path for _, path in named_files(document)} == {"levels.csv", "y.csv", "map.csv"}
 
 
 def test_rows_know_their_position_in_the_source(tmp_path: Path) -> None:
