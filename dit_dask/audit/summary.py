@@ -123,8 +123,7 @@ class TestSummary:
     @property
     def worst_adversary(self) -> str | None:
         """The name of the adversary that found delta, the first of equals."""
-        deltas = {name: one.statistics.figure("delta") for name, one in self.adversaries.items()}
-        return max(deltas, key=lambda name: -1.0 if deltas[name] is None else float(deltas[name] or 0.0), default=None)
+        return worst_adversary({name: one.statistics for name, one in self.adversaries.items()})
 
     def document(self) -> dict[str, Any]:
         """As in summary.json."""
@@ -138,6 +137,7 @@ class TestSummary:
             "smallest_class": self.smallest_class,
             "claim_holds": self.claim_holds,
             "claim_broken": asdict(self.claim_broken),
+            "worst_adversary": self.worst_adversary,
             "adversaries": {name: one.document() for name, one in self.adversaries.items()},
             "attainable": attainable_document(self.attainable),
             **self._optional(),
@@ -185,6 +185,16 @@ class TestSummary:
             ExternalCalls(document["oracle"], document["skipped_records"]) if "oracle" in document else None,
             document.get("withheld", False),
         )
+
+
+def worst_adversary(adversaries: Mapping[str, Statistics]) -> str | None:
+    """The name of the adversary with the largest delta, the first of equals."""
+
+    def delta(name: str) -> float:
+        found = adversaries[name].figure("delta")
+        return -1.0 if found is None else found
+
+    return max(adversaries, key=delta, default=None)
 
 
 def _read_simulation(document: Mapping[str, Any]) -> Simulation:
