@@ -337,7 +337,7 @@ def _resolve_config(config: Config, key: bytes) -> dict[str, Any]:
         "version": 1,
         "name": config.name,
         "data": asdict(config.data),
-        "schema": asdict(config.checked_schema),
+        "schema": config.checked_schema.document(),
         "tests": [point.document() for point in config.tests],
         "measures": [point.measure.document() for point in config.measures],
         "gates": config.gates,

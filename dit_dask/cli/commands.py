@@ -10,7 +10,7 @@ from functools import partial
 from posixpath import splitext
 from typing import TYPE_CHECKING
 
-from dit_dask.cli import interrupts
+from dit_dask.cli import interrupts, questions
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import WRONG_USAGE, Subcommand
 from dit_dask.cli.terminal import write_line, write_lines
@@ -157,6 +157,25 @@ def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
 
     for line in verdict_lines(verdicts):
         write_line(line)
+
+
+def init(options: argparse.Namespace) -> int:
+    """dit init."""
+    from pathlib import Path
+
+    from dit_dask.config.document import default_name
+    from dit_dask.drafting.proposal import draft_table
+    from dit_dask.drafting.write import write_draft
+
+    target = options.to or f"{default_name(options.table.removesuffix('.gz').removesuffix('.zst'))}.yaml"
+    if Path(target).exists():
+        raise InputError(f"dit init: {target} exists and is not overwritten; choose another place with --to FILE")
+    draft = draft_table(options.table, str(Path.cwd()), options.sensitive, options.subject, options.set)
+    if not options.yes and questions.is_interactive():
+        draft = questions.ask_about(draft)
+    for path in write_draft(draft, target):
+        write_line(path)
+    return OK
 
 
 def plan(options: argparse.Namespace) -> int:
@@ -365,6 +384,13 @@ SUBCOMMANDS = (
         "dit run audit.yaml --workers 4 --set 'tests.0.sanitizer.k=[2,5]'",
         arguments.run_arguments,
         run,
+    ),
+    Subcommand(
+        "init",
+        "draft a config, and hierarchies, for a table that nobody has described yet",
+        "dit init people.csv --sensitive illness",
+        arguments.init_arguments,
+        init,
     ),
     Subcommand(
         "plan",

@@ -52,7 +52,10 @@ def test_the_published_schema_is_up_to_date() -> None:
         ({"data": {}}, "data.source is missing"),
         ({"data": {"source": "s3://${BUCKET}/a.csv"}}, "is read only in storage_options"),
         ({"schema": {"quasi_identifiers": {}, "sensitive": "s"}}, "at least 1 name"),
-        ({"schema": {"quasi_identifiers": {"x": {"kind": "text"}}, "sensitive": "s"}}, "known: categorical, numeric"),
+        (
+            {"schema": {"quasi_identifiers": {"x": {"kind": "text"}}, "sensitive": "s"}},
+            "known: boolean, categorical, date, numeric, ordinal",
+        ),
         (
             {"schema": {"quasi_identifiers": {"x": {"kind": "numeric", "hierarchy": "h"}}, "sensitive": "s"}},
             "takes no hierarchy",
@@ -116,7 +119,7 @@ def test_a_wrong_test_says_what_was_expected_and_where(test: Any, message: str) 
         ({"measures": [{"target": "s"}]}, "measures[0].name is missing"),
         (
             {"measures": [{"name": "discrimination", "target": "s", "keys": ["x"]}], "gates": ["delta < 1"]},
-            "this config has none",
+            "gates: delta and the like judge tests",
         ),
     ],
 )
