@@ -92,12 +92,13 @@ def gate_warnings(gates: Sequence[Gate], own: Mapping[str, Sequence[Gate]], summ
     warnings = []
     for one in summaries:
         judged = [gate for gate in (*gates, *own.get(one.test, ())) if gate.kind == "statistic" and gate.judges(one.test)]
-        if one.sampling is not None and judged and one.is_sanitised:
-            tested = int(one.figure("records") or 0)
-            warnings.append(
-                f"{one.test}: gates judge a sample of {tested:,} of {one.sampling.rows:,} rows; "
-                "a person outside the sample may lie above"
-            )
+        if not judged or not one.is_sanitised:
+            continue
+        tested, skipped = int(one.figure("records") or 0), int(one.figure("skipped") or 0)
+        if one.parameters.get("records", "all") != "all":
+            warnings.append(f"{one.test}: gates judge {tested:,} chosen rows only; a person among the others may lie above")
+        if skipped:
+            warnings.append(f"{one.test}: gates judge nothing of {skipped:,} rows that were skipped")
     return warnings
 
 
