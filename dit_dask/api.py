@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dit_dask import run
+from dit_dask.audit.disclosure import exact_folder
 from dit_dask.audit.grammar import check_config
 from dit_dask.audit.statistics import by_name
 from dit_dask.audit.summary import TestSummary, read_curves
@@ -107,7 +108,7 @@ class Result:
 
     def plot(self) -> charts.Figure:
         """Draw the cumulative distribution of every test; notebooks show it, `save(path)` keeps it."""
-        return charts.cumulative(read_curves(self.folder))
+        return charts.cumulative(read_curves(exact_folder(self.folder)))
 
 
 def audit(

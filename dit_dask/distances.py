@@ -6,7 +6,8 @@ A divergence may be infinite; it is never NaN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from dit_dask.config.registry import Context, Kind, Registry
 from dit_dask.errors import InputError
 from dit_dask.storage.redaction import public_url
 from dit_dask.values.arrays import Floats
+from dit_dask.values.numbers import DECIMAL
 
 Beliefs = Floats
 THRESHOLDS = {"0.001": 0.001, "0.00316": 10**-2.5, "0.01": 0.01, "0.1": 0.1}  # how many rows lie above these is reported
@@ -66,6 +68,21 @@ def max_ratio(p: Beliefs, q: Beliefs) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
+class OrderedWasserstein:
+    """1-Wasserstein between values on a line, gaps[n - 1] apart: Σ |F − G| · gap, F and G the cumulative beliefs.
+
+    What beliefs lack of 1, by rounding, counts as mass at the last value.
+    """
+
+    gaps: Floats
+
+    def __call__(self, p: Beliefs, q: Beliefs) -> Floats:
+        """Sum over the gaps; equal rows have distance 0 exactly."""
+        total: Floats = (np.abs(np.cumsum((p - q)[:, :-1], axis=1)) * self.gaps).sum(axis=1)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
 class Wasserstein:
     """1-Wasserstein over a ground distance cost[n, n] between the values of the secret."""
 
@@ -80,23 +97,32 @@ class Wasserstein:
         return np.array([0.0 if np.array_equal(a, b) else float(ot.emd2(a, b, self.cost)) for a, b in pairs])
 
 
-def _ordered_costs(context: Context, where: str) -> Floats:
-    """Return |x − y| of the values where all are numbers, else of their positions."""
-    del where
-    try:
-        values = np.array([float(level) for level in context.schema.sensitive.levels])
-    except ValueError:
-        values = np.arange(float(len(context.schema.sensitive.levels)))
-    gaps: Floats = np.abs(values[:, None] - values)
-    return gaps
+def _ordered_distance(context: Context, where: str) -> OrderedWasserstein:
+    """Gaps are those of the numbers, if all values are numbers and no given order contradicts them, else 1."""
+    secret = context.schema.sensitive
+    numbers = _numbers(secret.levels)
+    if numbers is not None:
+        gaps = np.diff(numbers)
+        if (gaps >= 0).all() or (gaps <= 0).all():
+            return OrderedWasserstein(np.abs(gaps))
+    if not secret.has_order:
+        raise InputError(f"{where}: ordered needs schema.sensitive.order, which is not set, or a sensitive column of numbers")
+    return OrderedWasserstein(np.ones(len(secret.levels) - 1))
 
 
-def _hierarchy_costs(context: Context, where: str) -> Floats:
+def _numbers(levels: Sequence[str]) -> Floats | None:
+    if not all(re.fullmatch(DECIMAL, level) for level in levels):
+        return None
+    numbers = np.array([float(level) for level in levels])
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def _hierarchy_distance(context: Context, where: str) -> Wasserstein:
     secret = context.schema.sensitive
     if secret.hierarchy is None:
         raise InputError(f"{where}: hierarchy needs schema.sensitive.hierarchy, which is not set")
     positions = [secret.hierarchy.leaves.index(level) for level in secret.levels]
-    return secret.hierarchy.path_lengths()[np.ix_(positions, positions)]
+    return Wasserstein(secret.hierarchy.path_lengths()[np.ix_(positions, positions)])
 
 
 def _read_costs(context: Context, where: str, path: str) -> Floats:
@@ -123,14 +149,13 @@ def _read_costs(context: Context, where: str, path: str) -> Floats:
     return cost[np.ix_(positions, positions)]
 
 
-GROUNDS = {"ordered": _ordered_costs, "hierarchy": _hierarchy_costs}
+GROUNDS: dict[str, Callable[[Context, str], Distance]] = {"ordered": _ordered_distance, "hierarchy": _hierarchy_distance}
 
 
-def _build_wasserstein(parameters: Mapping[str, Any], context: Context) -> Wasserstein:
+def _build_wasserstein(parameters: Mapping[str, Any], context: Context) -> Distance:
     where = f"{context.where}.distance.ground"
     ground = parameters["ground"]
-    cost = GROUNDS[ground](context, where) if ground in GROUNDS else _read_costs(context, where, ground)
-    return Wasserstein(cost)
+    return GROUNDS[ground](context, where) if ground in GROUNDS else Wasserstein(_read_costs(context, where, ground))
 
 
 def _make_kind(distance: Distance) -> Kind[Distance]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,26 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from dit_dask.audit import index, manifest, plan
 from dit_dask.audit.build import build_tests, external_columns
-from dit_dask.audit.controls import ControlSummary
+from dit_dask.audit.disclosure import Results, exact_folder, is_of_few, read_results, results_are_complete, write_tiers
 from dit_dask.audit.gates import CLAIMS, Gate
 from dit_dask.audit.grammar import config_record, own_gates, read_gates, redact
 from dit_dask.audit.identity import run_digest, secret_key, test_id
 from dit_dask.audit.journal import Journal, Opened, open_journal
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
-from dit_dask.audit.parts import part_name
+from dit_dask.audit.parts import PartFile, part_name
 from dit_dask.audit.plan import TestPlan
 from dit_dask.audit.state import TestState
-from dit_dask.audit.summary import (
-    Outcome,
-    TestSummary,
-    read_complete,
-    read_distributions,
-    read_measures,
-    results_are_complete,
-    summarise,
-    write_results,
-)
+from dit_dask.audit.summary import Outcome, TestSummary, summarise
 from dit_dask.audit.test import Test
 from dit_dask.audit.verdict import Evidence, RunVerdict, claim_verdict, judge, read_verdict, write_verdict
 from dit_dask.audit.warnings import data_warnings, gate_warnings
@@ -42,6 +34,7 @@ from dit_dask.errors import DitError, InputError
 from dit_dask.execution import external, measures, tests
 from dit_dask.execution.baselines import Baseline, execute_baselines, plan_baselines
 from dit_dask.execution.checkpoint import Checkpoint, GateFailedError
+from dit_dask.execution.compiling import compile_beside
 from dit_dask.execution.progress import Progress, Silent
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.stall import Watchdog
@@ -60,6 +53,7 @@ if TYPE_CHECKING:
 
 SHORT_SECONDS = 5.0  # of engine time on one core: two workers need about as long to start
 SHORT_CELLS = 2_000_000  # of tables under measures: seconds, too
+FIGURES_OF_TESTS = ("summary.json", "distributions.parquet", "verdict.json", "../index.json")
 
 
 @dataclass(frozen=True)
@@ -98,6 +92,7 @@ class RunResult:
     measures: Sequence[MeasureEntry]
     verdict: RunVerdict
     personal_data: Sequence[str] = ()  # files of the folder that must not be shared
+    withheld: Sequence[str] = ()  # tests and measures whose figures the folder does not have, but its private place
     stopped: bool = False  # before its end, because a gate has failed already
 
 
@@ -132,7 +127,9 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
     measure_plan = None if cells is None else build_measure_plan(config, rows, cells, built, read)
     measured = None if measure_plan is None else measure_plan.digest
     digest = run_digest(config, rows, [test.parameters for test in built], digests | code, measured)
-    return PreparedRun(config, rows, built, parsed, measure_plan, output, output.child(f"{config.name}-{digest}"))
+    prepared = PreparedRun(config, rows, built, parsed, measure_plan, output, output.child(f"{config.name}-{digest}"))
+    closed = frozenset(_list_personal_data(prepared))
+    return replace(prepared, folder=replace(prepared.folder, closed=closed))
 
 
 def _output_folder(config: Config) -> Folder:
@@ -228,7 +225,8 @@ def _draft_plans(prepared: PreparedRun, workers: Workers, *, fresh: bool) -> Dra
     cells = 0 if prepared.measure_plan is None else prepared.measure_plan.cells
     if stored is not None and stored.versions == manifest.versions() and plan.are_usable(stored.plan, prepared.tests):
         return Draft(stored.plan, cells, is_timed=False)
-    return Draft(plan.make(prepared.tests, workers.count), cells, is_timed=True)
+    with compile_beside({test.engine for test in prepared.tests}):
+        return Draft(plan.make(prepared.tests, workers.count), cells, is_timed=True)
 
 
 def _finished_manifest(prepared: PreparedRun) -> Manifest | None:
@@ -268,10 +266,12 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     attainable = {test: baseline.attainable for baseline in baselines for test in baseline.tests}
     pairs = zip(states, outcomes, strict=True)
     summaries = [summarise(state, outcome, attainable[state.test.id]) for state, outcome in pairs]
-    write_results(prepared.folder, summaries, outcomes, entries)
-    journal.finish({state.test.id: state.parts() for state in states}, clock.laps)
+    curves = {one.test: outcome.points for one, outcome in zip(summaries, outcomes, strict=True)}
     controls = [control for baseline in baselines for control in baseline.controls]
-    return _publish(prepared, journal.completed(), summaries, entries, controls)
+    results = Results(summaries, curves, entries, RunVerdict(controls=controls))
+    write_tiers(prepared.folder, results)
+    journal.finish({state.test.id: _described_parts(prepared, state) for state in states}, clock.laps)
+    return _publish(prepared, journal.completed(), results)
 
 
 def _remove_unplanned(prepared: PreparedRun, current: Manifest) -> None:
@@ -286,9 +286,9 @@ def _remove_unplanned(prepared: PreparedRun, current: Manifest) -> None:
 def _open(prepared: PreparedRun, progress: Progress) -> Journal:
     """Open the folder: go on with an earlier session of this version, or begin."""
     prepared.folder.remove_temporary()
-    moved = prepared.folder.move_personal_data()
+    moved = prepared.folder.move_personal_data() + external.move_caches(prepared.tests, prepared.output)
     if moved:
-        progress.note(f"moved {moved:,} files of personal data from {prepared.folder.url} to output.private")
+        progress.note(f"moved {moved:,} files of personal data from {prepared.output.url} to output.private")
     journal, opened = open_journal(prepared.folder, _new_manifest(prepared))
     if opened is Opened.OTHER_VERSION:
         progress.note("the folder holds a run of another version: starting over")
@@ -313,20 +313,22 @@ def _new_manifest(prepared: PreparedRun) -> Manifest:
 
 def _list_personal_data(prepared: PreparedRun) -> list[str]:
     """The files of the run folder that tell about single persons, by their paths in it; a folder ends with a slash."""
-    measured = [] if prepared.measure_plan is None else prepared.measure_plan.measurements
-    exact = [one.id for one in measured if one.parameters.get("show_values", False)]
-    shown = ["measures.json", *(f"measures/{name}.json" for name in exact)] if exact else []
-    if any(len(test.audited) < MIN_DISCLOSED_COUNT for test in prepared.tests):  # statistics of a few known positions
-        shown += ["summary.json", "distributions.parquet"]
-    shown += ["report.html"] if shown else []
+    cache = f"../{external.CACHE}/"
     if prepared.folder.private is not None:
-        return shown
+        return [cache] if external.has_shared_cache(prepared.output) else []
+    measured = [] if prepared.measure_plan is None else prepared.measure_plan.measurements
     records = [f"records/{test.id}/" for test in prepared.tests]
     records += [f"measures/{one.id}.parquet" for one in measured if one.writes_records]
+    is_small = prepared.rows.used < MIN_DISCLOSED_COUNT
+    exact = [one.id for one in measured if is_small or one.parameters.get("show_values", False)]
+    shown = ["measures.json", *(f"measures/{name}.json" for name in exact)] if exact else []
+    if any(len(test.audited) < MIN_DISCLOSED_COUNT for test in prepared.tests):
+        shown += FIGURES_OF_TESTS
+    shown += ["report.html"] if shown else []
     beside = prepared.output.child(external.CACHE).location.url
     caches = [test.external.cache for test in prepared.tests if test.external is not None]
     is_beside = any(cache is not None and cache.location.url.startswith(f"{beside}/") for cache in caches)
-    return [*records, *shown, *([f"../{external.CACHE}/"] if is_beside else [])]
+    return [*records, *shown, *([cache] if is_beside else [])]
 
 
 def _resolve_config(config: Config, key: bytes) -> dict[str, Any]:
@@ -410,7 +412,7 @@ def _execute_baselines(prepared: PreparedRun, runner: TaskRunner) -> list[Baseli
 
 def _is_finished(prepared: PreparedRun, stored: Manifest, states: Sequence[TestState]) -> bool:
     """Tell whether a run is complete and nothing of it was lost or altered since."""
-    unchanged = all(list(stored.parts.get(state.test.id, ())) == state.parts() for state in states)
+    unchanged = all(list(stored.parts.get(state.test.id, ())) == _described_parts(prepared, state) for state in states)
     is_there = stored.is_complete and unchanged and results_are_complete(prepared.folder)
     return is_there and measures.is_complete(prepared.measure_plan, prepared.folder) and _has_controls(prepared)
 
@@ -418,44 +420,45 @@ def _is_finished(prepared: PreparedRun, stored: Manifest, states: Sequence[TestS
 def _has_controls(prepared: PreparedRun) -> bool:
     """Whether the stored verdict has the controls, where they are asked for."""
     try:
-        return read_verdict(prepared.folder).has_controls or not prepared.config.controls
+        return read_verdict(exact_folder(prepared.folder)).has_controls or not prepared.config.controls
     except InputError:
         return False
 
 
+def _described_parts(prepared: PreparedRun, state: TestState) -> list[PartFile]:
+    """The parts as the manifest has them: away from the parts their digests get a key, or few rows could be found by trying."""
+    if prepared.folder.private is None:
+        return state.parts()
+    key = secret_key(prepared.rows)
+    return [replace(part, digest=hmac.digest(key, part.digest.encode(), "sha256").hex()) for part in state.parts()]
+
+
 def _publish_stored(prepared: PreparedRun, stored: Manifest) -> RunResult:
     """Publish the results that the folder holds."""
-    folder = prepared.folder
-    return _publish(prepared, stored, read_complete(folder)[1], read_measures(folder), read_verdict(folder).controls)
+    return _publish(prepared, stored, read_results(prepared.folder))
 
 
-def _publish(
-    prepared: PreparedRun,
-    completed: Manifest,
-    summaries: Sequence[TestSummary],
-    entries: Sequence[MeasureEntry],
-    controls: Sequence[ControlSummary],
-) -> RunResult:
-    """Judge, write the verdict and the report, and only then call the run complete."""
-    folder = prepared.folder
-    verdict = _judge(prepared, summaries, entries, controls)
-    write_verdict(folder, verdict)
-    html.write(folder, completed, summaries, entries, verdict)
-    manifest.write(folder, completed)
-    index.append(prepared.output, index.describe_run(folder, completed, summaries))
-    return RunResult(folder, summaries, entries, verdict, completed.personal_data)
+def _publish(prepared: PreparedRun, completed: Manifest, results: Results) -> RunResult:
+    """Judge, write the verdict and the report, and only then call the run complete; each place gets what belongs there."""
+    results = replace(results, verdict=_judge(prepared, results))
+    if prepared.folder.private is None and any(map(is_of_few, results.summaries)):  # some rows may have been skipped
+        personal = dict.fromkeys([*completed.personal_data, *FIGURES_OF_TESTS, "report.html"])
+        completed = replace(completed, personal_data=list(personal))
+    for folder, figures in results.tiers(prepared.folder):
+        write_verdict(folder, figures.verdict)
+        html.write(folder, completed, figures.summaries, figures.entries, figures.verdict)
+        manifest.write(folder, completed)
+        output = prepared.output.for_personal_data() if folder.personal else prepared.output
+        index.append(output, index.describe_run(folder, completed, figures.summaries))
+    withheld = [] if prepared.folder.private is None else results.hidden
+    return RunResult(prepared.folder, results.summaries, results.entries, results.verdict, completed.personal_data, withheld)
 
 
-def _judge(
-    prepared: PreparedRun,
-    summaries: Sequence[TestSummary],
-    entries: Sequence[MeasureEntry],
-    controls: Sequence[ControlSummary],
-) -> RunVerdict:
+def _judge(prepared: PreparedRun, results: Results) -> RunVerdict:
     """Judge by the gates of the config and of its tests, and by what the sanitizers claim."""
-    config, chosen = prepared.config, prepared.gates
+    config, chosen, summaries = prepared.config, prepared.gates, results.summaries
     own = {test.id: own_gates(test.config) for test in prepared.tests if test.config.gates}
-    verdicts = judge(chosen, Evidence(summaries, entries, read_distributions(prepared.folder, summaries)), own)
+    verdicts = judge(chosen, Evidence(summaries, results.entries, results.distributions()), own)
     warnings = [*data_warnings(prepared.rows), *gate_warnings(chosen, own, summaries)]
     judged = {verdict.test for verdict in verdicts if verdict.gate == CLAIMS}
     for one in summaries:
@@ -465,7 +468,7 @@ def _judge(
                 verdicts.append(broken)
             else:
                 warnings.append(f"{one.test}: {broken.reason}")
-    return RunVerdict(verdicts, controls if config.controls else (), config.controls, warnings)
+    return RunVerdict(verdicts, results.verdict.controls if config.controls else (), config.controls, warnings)
 
 
 class Clock:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask import seeds
+from dit_dask.adversaries.patterns import MOST_ATTRIBUTES, Patterns
+from dit_dask.adversaries.shortcuts import Learn, shortcuts_of
 from dit_dask.config.constraints import Anything, Field, MapOf, Record
 from dit_dask.config.registry import Context, Kind
+from dit_dask.encoders.tf import TF
 from dit_dask.errors import InputError, unknown
 from dit_dask.values.release import Release
 
@@ -21,30 +26,83 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Floats
 
 
+MEMO_FLOATS = 2**20
+
+
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Trains a fresh clone of `model` on the encoded classes."""
+    """Beliefs of a fresh clone of `model`, trained on the encoded classes or computed without training it."""
 
     model: Any
     weighted: bool
+    memo: dict[bytes, Floats] = field(default_factory=dict)
 
     def beliefs(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
+        """Equal training rows give equal beliefs, so nothing is learned twice; one secret left is certain."""
+        if not isinstance(encoder, TF) or len(target) > MOST_ATTRIBUTES:
+            return _certain(release) if _is_constant(release) else self._train(release, encoder, target)
+        patterns = _encode(release, target.tobytes(), target.dtype.str)
+        key = patterns.digest()
+        if key not in self.memo:
+            learned = _certain(release) if _is_constant(release) else self._learn(patterns)
+            if learned is None:
+                learned = self._train(release, encoder, target)
+            if (len(self.memo) + 1) * len(learned) > MEMO_FLOATS:
+                self.memo.clear()
+            self.memo[key] = learned
+        return self.memo[key]
+
+    def _learn(self, patterns: Patterns) -> Floats | None:
+        for learn in self.shortcuts:
+            beliefs = learn(self.model, patterns)
+            if beliefs is not None:
+                return beliefs
+        return None
+
+    @cached_property
+    def shortcuts(self) -> tuple[Learn, ...]:
+        """The ways to the same beliefs that need less training, the fastest first."""
+        return shortcuts_of(self.model)
+
+    def _train(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
         """One sample for each secret present in a class, weighted by its count where the model takes weights, else repeated."""
         from sklearn.base import clone
 
         where, secret = np.nonzero(release.counts)
-        beliefs = np.zeros(release.counts.shape[1])
-        if (secret == secret[0]).all():
-            beliefs[secret[0]] = 1.0
-            return beliefs
         features, count = encoder.classes(release, target)[where], release.counts[where, secret]
         model = clone(self.model)
         if self.weighted:
             model.fit(features, secret, sample_weight=count.astype(float))
         else:
             model.fit(np.repeat(features, count, axis=0), np.repeat(secret, count))
+        beliefs = np.zeros(release.counts.shape[1])
         beliefs[model.classes_] = model.predict_proba(encoder.target(release, target)[None, :])[0]
         return beliefs
+
+
+@lru_cache(maxsize=1)
+def _encode(release: Release, target: bytes, dtype: str) -> Patterns:
+    """Encode once for all classifiers of a panel."""
+    return Patterns.of(release, np.frombuffer(target, dtype))
+
+
+def _is_constant(release: Release) -> bool:
+    return bool(np.count_nonzero(release.counts.any(axis=0)) == 1)
+
+
+def _certain(release: Release) -> Floats:
+    certain: Floats = np.any(release.counts, axis=0).astype(np.float64)
+    return certain
+
+
+def training_threads(adversaries: Iterable[object]) -> AbstractContextManager[object]:
+    """Limit BLAS and OpenMP to one thread while classifiers learn: workers share the cores, and tables are small."""
+    if not any(isinstance(adversary, Classifier) for adversary in adversaries):
+        return nullcontext()
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[object] = threadpool_limits(1)
+    return limits
 
 
 def _build(parameters: Mapping[str, Any], context: Context) -> Classifier:

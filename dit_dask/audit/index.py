@@ -114,22 +114,26 @@ def append(output: Folder, mine: IndexEntry) -> None:
 
     def change(content: bytes | None) -> bytes | None:
         nonlocal entered
-        runs = _runs(content, output)
+        known = _runs(content, output)
+        runs = [replace(one, tests=mine.tests) if one.run == mine.run else one for one in known]  # some may be withheld now
         if entered is None:
             series = [one.run for one in runs if one.series == mine.series]
             if series[-1:] == [mine.run]:
-                return None
+                return None if runs == known else _render(runs)
             returned = mine.run in series
             entered = replace(mine, date=now()) if returned else mine
         if entered in runs:
             return None
-        document = {"schema_version": SCHEMA_VERSION, "runs": [one.document() for one in (*runs, entered)]}
-        return render_json(document)
+        return _render([*runs, entered])
 
     try:
         output.update(NAME, change)
     except RunError as error:
         raise RunError(f"the run is complete, but is not in the index: {error}; the same command tries again") from error
+
+
+def _render(runs: Sequence[IndexEntry]) -> bytes:
+    return render_json({"schema_version": SCHEMA_VERSION, "runs": [one.document() for one in runs]})
 
 
 def read(output: Folder) -> list[IndexEntry]:

@@ -205,8 +205,13 @@ def read_finished(folder: Folder) -> tuple[Manifest, list[Any]]:
         raise InputError(f"{folder.url} is not a run folder: it has no readable {NAME}")
     if not manifest.is_complete:
         raise InputError(f"{folder.url} is not complete: its status is {manifest.status!r}; run it again to resume")
+    return manifest, read_summary_objects(folder)
+
+
+def read_summary_objects(folder: Folder) -> list[Any]:
+    """Read the objects of summary.json."""
     try:
-        summaries: list[Any] = json.loads(folder.read("summary.json") or b"")
+        objects: list[Any] = json.loads(folder.read("summary.json") or b"")
     except (ValueError, RecursionError) as error:
         raise InputError(f"{folder.url}: summary.json cannot be read; run it again to mend it") from error
-    return manifest, summaries
+    return objects

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,11 @@ from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES
 from dit_dask.errors import InputError, describe
 from dit_dask.sanitizers.external.probe import ProbeResult
-
-if TYPE_CHECKING:
-    from dit_dask.values.arrays import Bools, Ints
+from dit_dask.values.arrays import Bools, Ints, distinct
 
 SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a task: enough to hide overhead, little enough to lose
 PROBE_SECONDS = 0.25
+LEAST_GROWTH, MOST_GROWTH = 4, 32  # of the records from one probe to the next
 MOST_ROWS = 250_000  # of a part
 FEWEST_TASKS = 8  # a worker, of such a test: a failed gate should show before the end
 MOST_TASKS = 2**31  # no table has as many rows
@@ -98,9 +97,10 @@ def _is_usable(plan: TestPlan, test: Test) -> bool:
 
 def first_rows(test: Test) -> Bools:
     """Return (audited,): whether a row is the first audited one of its distinct record."""
-    _, position = np.unique(test.rows.index[test.audited], return_index=True)
-    first = np.zeros(len(test.audited), bool)
-    first[position] = True
+    record, rows = test.rows.index[test.audited], np.arange(len(test.audited))
+    position = np.empty(test.rows.table.distinct, np.int64)
+    position[record[::-1]] = rows[::-1]  # the last assignment stays
+    first: Bools = position[record] == rows
     return first
 
 
@@ -151,16 +151,17 @@ def memory_needed(available: int | None) -> int:
 
 def time_records(test: Test) -> Cost:
     """Measure one record, then a few more; the very first call may compile and does not count."""
-    rows = test.rows
-    records = np.unique(rows.index[test.audited])
-    engine = ENGINES[test.engine]
+    rows, engine = test.rows, ENGINES[test.engine]
+    records = distinct(rows.index[test.audited])
+    if engine.chunks is not None:  # in the order in which a task has them
+        records = np.concatenate(engine.chunks(rows.table, records, test.procedure, 1))
 
     def seconds(count: int) -> float:
         if engine.chunks is None:
             some = records[np.arange(count) * len(records) // count]
         else:  # neighbours, as in a real task
-            cuts = engine.chunks(rows.table, records, test.procedure, len(records) // count)
-            some = cuts[len(cuts) // 2]
+            middle = (len(records) - count) // 2
+            some = records[middle : middle + count]
         start = time.perf_counter()
         try:
             engine.influence(rows.table, some, test.procedure)
@@ -172,7 +173,8 @@ def time_records(test: Test) -> Cost:
     seconds(1)
     one, count, several = seconds(1), 1, 0.0
     while count < len(records) and several < PROBE_SECONDS + one:
-        count = min(4 * count, len(records))
+        growth = 2 * PROBE_SECONDS / max(several - one, 1e-9) if count > 1 else LEAST_GROWTH
+        count = min(int(count * min(max(growth, LEAST_GROWTH), MOST_GROWTH)), len(records))
         several = seconds(count)
     each = max(0.0, several - one) / (count - 1) if count > 1 else one
     return Cost(max(0.0, one - each), each)

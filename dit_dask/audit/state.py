@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from dit_dask.engines import ENGINES, Influence
 from dit_dask.engines.gain import GainTally, Shift
 from dit_dask.engines.influence import Estimates
 from dit_dask.storage.folder import Folder
-
-if TYPE_CHECKING:
-    from dit_dask.values.arrays import Bools, Floats, Ints
+from dit_dask.values.arrays import Bools, Floats, Ints, distinct
 
 READERS = 16
 BATCH_PARTS, BATCH_ROWS = 32, 10_000
@@ -43,16 +40,16 @@ class TestState:
         self._owner = part[self.first]
         self._owned = self._record[self.first]
         self._rows = np.bincount(self._record, minlength=rows.table.distinct)
-        pairs = np.unique(self._record * plan.parts + part)
+        pairs = distinct(self._record * plan.parts + part)
         self._pair_record, self._pair_part = pairs // plan.parts, pairs % plan.parts
         self._waiting = np.bincount(self._pair_part, minlength=plan.parts)
-        distinct = rows.table.distinct
-        self._known = np.zeros(distinct, bool)
-        self._distance = np.zeros(distinct)
-        self._predicted = np.zeros((2, distinct), np.int32)
-        self._estimates = {name: np.zeros(distinct) for name in ENGINES[test.engine].estimates}
+        size = rows.table.distinct
+        self._known = np.zeros(size, bool)
+        self._distance = np.zeros(size)
+        self._predicted = np.zeros((2, size), np.int32)
+        self._estimates = {name: np.zeros(size) for name in ENGINES[test.engine].estimates}
         names = test.procedure.names
-        self._shifts = {name: Shift(np.zeros(distinct), np.zeros(distinct), np.zeros(distinct, np.uint8)) for name in names}
+        self._shifts = {name: Shift(np.zeros(size), np.zeros(size), np.zeros(size, np.uint8)) for name in names}
         self._further = (*self._estimates, *(map(distance_column, names) if len(names) > 1 else ()))
 
     @property
@@ -89,14 +86,15 @@ class TestState:
             values[records[new]] = influence.estimates[name][new]
         for name, known in self._shifts.items():
             self._record_shift(known, influence, name, records, new)
-        fresh = np.unique(records[new])
+        fresh = distinct(records[new])
         self._known[fresh] = True
         starts, stops = (np.searchsorted(self._pair_record, fresh, side) for side in ("left", "right"))
         lengths = stops - starts
         offsets = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         touched = self._pair_part[offsets + np.arange(len(offsets))]
-        np.subtract.at(self._waiting, touched, 1)
-        return [int(part) for part in np.unique(touched) if self._waiting[part] == 0]
+        answered = np.bincount(touched, minlength=self.plan.parts)
+        self._waiting -= answered
+        return [int(part) for part in np.flatnonzero(answered) if self._waiting[part] == 0]
 
     def _record_shift(self, known: Shift, influence: Influence, name: str, records: Ints, new: Ints) -> None:
         """Take in what one adversary gives; a part file has its distances only, and the tally of the rest."""
@@ -186,7 +184,7 @@ class TestState:
     def part(self, part: int) -> Part:
         """The content of a part."""
         rows = self.rows_of(part)
-        record, owned = self._record[rows], self._owned[self._owner == part]
+        record, owned = self._record[rows], self._owned[slice(*np.searchsorted(self._owner, (part, part + 1)))]
         further = self.estimates(record)
         if len(self._shifts) > 1:
             further |= {distance_column(name): shifted.distance[record] for name, shifted in self._shifts.items()}

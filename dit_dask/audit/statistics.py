@@ -61,9 +61,9 @@ class Distribution:
 def merge(parts: Sequence[Distribution]) -> Distribution:
     """Add distributions up; counts are integers, so the order of merging cannot show."""
     unique, inverse = np.unique(np.concatenate([part.distance for part in parts]), return_inverse=True)
-    rows, distinct = np.zeros(len(unique), np.int64), np.zeros(len(unique), np.int64)
-    np.add.at(rows, inverse, np.concatenate([part.rows for part in parts]))
-    np.add.at(distinct, inverse, np.concatenate([part.distinct for part in parts]))
+    counts = ([part.rows for part in parts], [part.distinct for part in parts])
+    # sums of counts below 2^53 are exact as floats
+    rows, distinct = (np.bincount(inverse, np.concatenate(each), minlength=len(unique)).astype(np.int64) for each in counts)
     changed, skipped = sum(part.changed for part in parts), sum(part.skipped for part in parts)
     gains = {name: merge_tallies([part.gains[name] for part in parts]) for name in parts[0].gains}
     members = {name: merge([part.members[name] for part in parts]) for name in parts[0].members}

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.audit.adversary_summary import AdversarySummary, accuracy_of
-from dit_dask.audit.manifest import Manifest, read_finished
+from dit_dask.audit.manifest import Manifest, read_finished, read_summary_objects
 from dit_dask.audit.state import TestState
-from dit_dask.audit.statistics import Distribution, Figure, Statistics, by_name, from_points, number_of, plain
+from dit_dask.audit.statistics import Figure, Statistics, by_name, number_of, plain
 from dit_dask.audit.test import Test
 from dit_dask.engines import engines_of
 from dit_dask.engines.controls import RAW
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats
 
 CONFIDENCE = 0.95
+CURVE_COLUMNS = ("distance", "cumulative", "cumulative_distinct")
 Curve = tuple["Floats", "Floats"]
 
 
@@ -100,6 +101,7 @@ class TestSummary:
     repeats: Exceedance | None = None
     sampling: Sampling | None = None
     external: ExternalCalls | None = None
+    withheld: bool = False  # too few rows: its figures are in the private tier only
 
     def figure(self, name: str, key: str | None = None) -> Figure:
         """The figure of a statistic, whether it is of the distances, the release or the engine."""
@@ -121,8 +123,7 @@ class TestSummary:
     @property
     def worst_adversary(self) -> str | None:
         """The name of the adversary that found delta, the first of equals."""
-        deltas = {name: one.statistics.figure("delta") for name, one in self.adversaries.items()}
-        return max(deltas, key=lambda name: -1.0 if deltas[name] is None else float(deltas[name] or 0.0), default=None)
+        return worst_adversary({name: one.statistics for name, one in self.adversaries.items()})
 
     def document(self) -> dict[str, Any]:
         """As in summary.json."""
@@ -136,6 +137,7 @@ class TestSummary:
             "smallest_class": self.smallest_class,
             "claim_holds": self.claim_holds,
             "claim_broken": asdict(self.claim_broken),
+            "worst_adversary": self.worst_adversary,
             "adversaries": {name: one.document() for name, one in self.adversaries.items()},
             "attainable": attainable_document(self.attainable),
             **self._optional(),
@@ -157,6 +159,8 @@ class TestSummary:
         if self.external is not None:
             shown["oracle"] = dict(self.external.probe)
             shown["skipped_records"] = list(self.external.skipped_records)
+        if self.withheld:
+            shown["withheld"] = True
         return shown
 
     @classmethod
@@ -179,7 +183,18 @@ class TestSummary:
             _read_repeats(document["repeats"]) if "repeats" in document else None,
             _read_sampling(document["sampling"]) if "sampling" in document else None,
             ExternalCalls(document["oracle"], document["skipped_records"]) if "oracle" in document else None,
+            document.get("withheld", False),
         )
+
+
+def worst_adversary(adversaries: Mapping[str, Statistics]) -> str | None:
+    """The name of the adversary with the largest delta, the first of equals."""
+
+    def delta(name: str) -> float:
+        found = adversaries[name].figure("delta")
+        return -1.0 if found is None else found
+
+    return max(adversaries, key=delta, default=None)
 
 
 def _read_simulation(document: Mapping[str, Any]) -> Simulation:
@@ -262,10 +277,13 @@ def _external_calls(state: TestState) -> ExternalCalls | None:
 
 
 def write_results(
-    folder: Folder, summaries: Sequence[TestSummary], outcomes: Sequence[Outcome], measures: Sequence[MeasureEntry]
+    folder: Folder,
+    summaries: Sequence[TestSummary],
+    curves: Mapping[str, Mapping[str, Floats]],
+    measures: Sequence[MeasureEntry],
 ) -> None:
-    """Write distributions.parquet, summary.json and measures.json."""
-    write_distributions(folder, {one.test: outcome.points for one, outcome in zip(summaries, outcomes, strict=True)})
+    """Write distributions.parquet, summary.json and measures.json; `curves` has the points of each test."""
+    write_distributions(folder, curves)
     write_json(folder, "summary.json", [one.document() for one in summaries])
     write_json(folder, "measures.json", [entry.document() for entry in measures])
 
@@ -273,8 +291,17 @@ def write_results(
 def read_complete(folder: Folder) -> tuple[Manifest, list[TestSummary]]:
     """Return manifest and summaries of a finished run, or say that it is not one."""
     manifest, objects = read_finished(folder)
+    return manifest, _read_objects(folder, objects)
+
+
+def read_summaries(folder: Folder) -> list[TestSummary]:
+    """Read summary.json."""
+    return _read_objects(folder, read_summary_objects(folder))
+
+
+def _read_objects(folder: Folder, objects: Sequence[Any]) -> list[TestSummary]:
     try:
-        return manifest, [TestSummary.read(one) for one in objects]
+        return [TestSummary.read(one) for one in objects]
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{folder.url}: summary.json is not one of this version; run it again to mend it") from error
 
@@ -287,16 +314,6 @@ def read_measures(folder: Folder) -> list[MeasureEntry]:
         raise InputError(f"{folder.url}: measures.json cannot be read; run it again to mend it") from error
 
 
-def results_are_complete(folder: Folder) -> bool:
-    """Tell whether everything that a complete run writes beside its parts can be read."""
-    try:
-        read_complete(folder)
-        read_measures(folder)
-    except InputError:
-        return False
-    return folder.read("distributions.parquet") is not None
-
-
 def write_distributions(folder: Folder, points: Mapping[str, Mapping[str, Floats]]) -> None:
     """Write the cumulative distribution of each test, by its id."""
     import numpy as np
@@ -305,7 +322,7 @@ def write_distributions(folder: Folder, points: Mapping[str, Mapping[str, Floats
 
     ids = [test for test, curve in points.items() for _ in curve["distance"]]
     columns: dict[str, Any] = {"test": pa.array(ids, pa.string())}
-    for name in ("distance", "cumulative", "cumulative_distinct"):
+    for name in CURVE_COLUMNS:
         columns[name] = np.concatenate([np.empty(0), *(curve[name] for curve in points.values())])
     buffer = io.BytesIO()
     pq.write_table(pa.table(columns), buffer, compression="zstd")
@@ -322,14 +339,13 @@ def read_attainable(document: Mapping[str, Any] | None) -> Attainable | None:
     return None if document is None else Attainable(**dict(document) | {"distance": number_of(document["distance"])})
 
 
-def read_distributions(folder: Folder, summaries: Sequence[TestSummary]) -> dict[str, Distribution]:
-    """Read the stored distribution of each test, for statistics that the summary does not have."""
-    rows = {one.test: int(one.figure("records") or 0) for one in summaries}
-    return {test: from_points(*curve, rows[test]) for test, curve in read_curves(folder).items() if rows.get(test)}
-
-
 def read_curves(folder: Folder) -> dict[str, Curve]:
     """Read the cumulative distribution over rows of each test: distances and shares."""
+    return {test: (curve["distance"], curve["cumulative"]) for test, curve in read_curve_table(folder).items()}
+
+
+def read_curve_table(folder: Folder) -> dict[str, dict[str, Floats]]:
+    """Read the points of each test as distributions.parquet has them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -341,6 +357,5 @@ def read_curves(folder: Folder) -> dict[str, Curve]:
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{folder.url}: distributions.parquet cannot be read; run it again to mend it") from error
     return {
-        str(test): (group["distance"].to_numpy(), group["cumulative"].to_numpy())
-        for test, group in frame.groupby("test", sort=False)
+        str(test): {name: group[name].to_numpy() for name in CURVE_COLUMNS} for test, group in frame.groupby("test", sort=False)
     }

@@ -144,6 +144,9 @@ def _figure(gate: Gate, summary: TestSummary, evidence: Evidence) -> Figure:
 
 
 def _verdict(gate: Gate, summary: TestSummary, value: Figure) -> Verdict:
+    if value is None and summary.withheld:
+        reason = f"{gate.label} is withheld here: it is of fewer than 10 rows; the run folder in output.private has it"
+        return Verdict("inconclusive", gate.text, summary.test, None, gate.limit, reason)
     if value is None:  # what cannot be computed must not pass
         return Verdict("failed", gate.text, summary.test, None, gate.limit, f"{gate.label} does not apply here")
     adversary = summary.worst_adversary

@@ -121,6 +121,11 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
             f"personal data, not to be shared: {', '.join(_shorten(finished.personal_data))} in {finished.folder.url}; "
             "output.private puts records elsewhere"
         )
+    if finished.withheld:
+        progress.note(
+            f"withheld from {finished.folder.url}, because they tell about fewer than 10 rows: figures of "
+            f"{', '.join(finished.withheld)}; they are above and in {finished.folder.for_personal_data().url}"
+        )
     return OK if finished.verdict.is_allowed else GATE_FAILED
 
 
@@ -277,15 +282,17 @@ def rewrite_report(options: argparse.Namespace) -> int:
 def gate(options: argparse.Namespace) -> int:
     """dit gate."""
     from dit_dask.audit import gates
-    from dit_dask.audit.summary import read_complete, read_distributions, read_measures
-    from dit_dask.audit.verdict import Evidence, RunVerdict, judge, read_verdict
+    from dit_dask.audit.disclosure import read_results
+    from dit_dask.audit.summary import read_complete
+    from dit_dask.audit.verdict import Evidence, RunVerdict, judge
     from dit_dask.storage.documents import dump_json
 
     folder = _folder(options.run)
-    _, summaries = read_complete(folder)
-    entries, stored = read_measures(folder), read_verdict(folder)
+    read_complete(folder)
+    results = read_results(folder)
+    summaries, entries, stored = results.summaries, results.entries, results.verdict
     forbidden = [gates.parse_forbidden(text, "--fail-on", {entry.measure for entry in entries}) for text in options.fail_on]
-    evidence = Evidence(summaries, entries, read_distributions(folder, summaries))
+    evidence = Evidence(summaries, entries, results.distributions())
     verdicts = judge(forbidden, evidence) if forbidden else list(stored.verdicts)
     if not verdicts:
         raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
@@ -333,7 +340,14 @@ def deploy(options: argparse.Namespace) -> int:
     from dit_dask.deployment import manifests as deployment
 
     chosen = deployment.DeployOptions(
-        options.image, options.schedule, options.time_zone, options.namespace, options.name, options.secret, tuple(options.set)
+        options.image,
+        options.schedule,
+        options.time_zone,
+        options.namespace,
+        options.name,
+        options.secret,
+        tuple(options.set),
+        tuple(options.allow_literal),
     )
     write_lines(deployment.manifests(options.config, chosen).removesuffix("\n"))
     return OK

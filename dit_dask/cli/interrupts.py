@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import Any
 
 INTERRUPTED = "interrupted; the same command resumes where it stopped"
 EXIT_CODE = 2
 CLEAN_UP_SECONDS = 10  # after a second signal
+CHECK_SECONDS = 1  # after which an interrupt that nobody handles was lost
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -36,7 +38,18 @@ def _handle(handler: Any) -> None:
 
 def _raise(_number: int, _frame: Any) -> None:
     _handle(_hurry)
-    raise KeyboardInterrupt
+    _raise_until_handled()
+
+
+def _raise_until_handled(*_: Any) -> None:
+    """Raise KeyboardInterrupt, and again later if it was lost: callbacks of compiled code and finalizers swallow exceptions."""
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    if error is None:
+        signal.signal(signal.SIGALRM, _raise_until_handled)
+        signal.alarm(CHECK_SECONDS)
+        raise KeyboardInterrupt
 
 
 def _hurry(_number: int, _frame: Any) -> None:

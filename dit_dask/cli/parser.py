@@ -192,6 +192,13 @@ def deploy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--namespace", help="the config's cluster.kubernetes.namespace, or default")
     parser.add_argument("--name", help="name of the Kubernetes objects; made of the config's name by default")
     parser.add_argument("--secret", help="Secret whose keys are the ${NAME}s of storage_options")
+    parser.add_argument(
+        "--allow-literal",
+        action="append",
+        default=[],
+        metavar="PLACE",
+        help="a place of the config, as the refusal names it, whose value is no secret; may be given again",
+    )
     _add_set(parser)
 
 

@@ -68,6 +68,7 @@ class DataConfig:
     sample: Sample | None
     csv: CsvConfig | None = None
     missing_as: str = DROP_ROWS
+    header: bool = False
 
     @property
     def url(self) -> str:
@@ -186,6 +187,12 @@ DATA = Record(
             DROP_ROWS,
             description="rows with a missing cell are dropped, or the cell is a category of its own (not of numbers)",
             only_if_set=True,
+        ),
+        "header": Field(
+            Flag(),
+            False,
+            description="the first line of CSV files has names, even if it looks like a row of data",
+            affects_result=False,
         ),
     },
     DataConfig,

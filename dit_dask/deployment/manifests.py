@@ -17,17 +17,20 @@ from dit_dask.config.cluster import KUBERNETES, NAME, KubernetesConfig, Resource
 from dit_dask.config.document import Config, config_folder, default_name, references
 from dit_dask.config.yaml import read_document
 from dit_dask.deployment import cron
-from dit_dask.errors import InputError
+from dit_dask.errors import InputError, quote
 from dit_dask.inputs.source import read_text
 from dit_dask.storage.filesystem import is_local
-from dit_dask.storage.redaction import looks_secret, mask_text, named_values, public_url
+from dit_dask.storage.redaction import is_credential_name, mask_text, may_be_secret, named_values, public_url
 
 MOST_NAME = pods.NAME_LENGTH - len("-1116030000-ab12")
 MOST_BYTES = 1_000_000  # etcd takes no larger object
 READY_SECONDS = 300
 LAUNCH = "/etc/dit/launch"
 LAUNCHER_RESOURCES = Resources("100m", "256Mi")
-OPEN_OPTIONS = {"endpoint_url", "region_name", "region", "signature_version", "addressing_style", "project", "account_name"}
+OPEN_OPTIONS = {
+    *("account_name", "addressing_style", "compression", "endpoint_url", "profile", "project", "region", "region_name"),
+    *("remote_protocol", "signature_version", "target_protocol"),
+}
 KEYLESS = {"anon", "cloud", "google_default"}  # values of gcsfs's token that are no secret
 
 
@@ -42,6 +45,7 @@ class DeployOptions:
     name: str | None = None
     secret: str | None = None
     overrides: Sequence[str] = ()
+    allowed_literals: Sequence[str] = ()  # places whose values are no secrets
 
 
 @dataclass(frozen=True)
@@ -75,13 +79,17 @@ def manifests(path: str, options: DeployOptions) -> str:
 
 def prepare(path: str, options: DeployOptions) -> Deployment:
     """Check everything that would fail only inside the cluster: names, image, schedule, places, files and secrets."""
+    literals = Literals(options.allowed_literals)
     for count in range(len(options.overrides) + 1):  # an option that another one replaces is sent too
         document = read_document(path, options.overrides[:count])
-        _refuse_secrets(document)
+        literals.check(document)
+    literals.refuse()
     config = check_config(document, config_folder(path), default_name(path))
     _check_schedule(options)
     text = Path(path).read_text("utf-8")
-    _refuse_open_lines(text, path)
+    literals.check_comments(text)
+    literals.refuse()
+    literals.check_allowed()
     _check_places(config)
     variables, settings = _variables(document), _settings(config, options, secret_values(document))
     if variables.runner and settings.secret is None:
@@ -167,44 +175,61 @@ def _check_places(config: Config) -> None:
             raise InputError(f"{where}: memory:// ends with the pod; use a URL such as s3://…")
 
 
-def _refuse_secrets(document: Any) -> None:
-    """A ConfigMap is no place for secrets, wherever in the config they are."""
-    for where, field in secret_values(document):
-        for place, names, value in named_values(field):
-            is_known = value in KEYLESS or (bool(names) and names[-1] in OPEN_OPTIONS and mask_text(str(value)) == value)
-            if not is_known and looks_secret(value, names):
-                raise InputError(f"{where}{place} {_advice(where)}: a value would be readable in a ConfigMap")
-    _refuse_open_texts(document, "")
+class Literals:
+    """Refuses literals that may be secrets, for a ConfigMap is no place for them; `allowed` are places where there is none."""
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        self._allowed, self._found = allowed, dict[str, str]()
+
+    def check(self, document: Any) -> None:
+        """Check a whole config: in fields that may hold secrets any text that is not ordinary, elsewhere credentials."""
+        for where, field in secret_values(document):
+            for place, names, value in named_values(field):
+                is_known = value in KEYLESS or (bool(names) and names[-1] in OPEN_OPTIONS and mask_text(str(value)) == value)
+                if not is_known and may_be_secret(value, names):
+                    self._found[f"{where}{place}"] = _advice(where)
+        self._check_texts(document, "")
+
+    def refuse(self) -> None:
+        """Raise InputError for what was found, all places in one line."""
+        refused = {place: reason for place, reason in self._found.items() if place not in self._allowed}
+        refused = dict(sorted(refused.items(), key=lambda found: not is_credential_name(found[0])))  # the clearest case first
+        for place, reason in refused.items():
+            others = f", and {len(refused) - 1} more values" if len(refused) > 1 else ""
+            allow = " ".join(f"--allow-literal '{place}'" for place in refused)
+            raise InputError(f"{place}{reason} would be readable in a ConfigMap{others} (if there is no secret: {allow})")
+
+    def _check_texts(self, value: Any, where: str) -> None:
+        """Refuse URLs that carry a password or a query, where tokens are, and other texts that look like a credential."""
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                self._check_texts(item, f"{where}.{key}" if where else str(key))
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                self._check_texts(item, f"{where}[{index}]")
+        elif isinstance(value, str) and public_url(value) != value:
+            self._found.setdefault(where, ": a URL with a password or query belongs in storage_options, it")
+        elif isinstance(value, str) and mask_text(value) != value:
+            self._found.setdefault(where, " looks like a credential, which")
+
+    def check_comments(self, text: str) -> None:
+        """Refuse comments that look like a credential: the file is sent as it was written."""
+        for number, line in enumerate(text.splitlines(), 1):
+            comment = line.partition("#")[2]
+            if mask_text(comment) != comment:
+                self._found[f"line {number}"] = " of the config has a comment that looks like a credential, which"
+
+    def check_allowed(self) -> None:
+        """Refuse an allowed place at which nothing had to be allowed: it may be misspelled."""
+        for place in self._allowed:
+            if place not in self._found:
+                raise InputError(f"--allow-literal: there is nothing to allow at {quote(place)}")
 
 
 def _advice(where: str) -> str:
     if where.endswith("storage_options"):
-        return "must be a reference such as ${NAME}"
-    return "looks like a credential; the sanitizer can read it from a file of its image instead"
-
-
-def _refuse_open_texts(value: Any, where: str) -> None:
-    """Refuse URLs that carry a password or a query, where tokens are, and other texts that look like a credential."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            _refuse_open_texts(item, f"{where}.{key}" if where else str(key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            _refuse_open_texts(item, f"{where}[{index}]")
-    elif isinstance(value, str) and public_url(value) != value:
-        raise InputError(f"{where}: a URL with a password or query would be readable in a ConfigMap; use storage_options")
-    elif isinstance(value, str) and mask_text(value) != value:
-        raise InputError(f"{where} looks like a credential, which would be readable in a ConfigMap")
-
-
-def _refuse_open_lines(text: str, path: str) -> None:
-    """Refuse comments that look like a credential: the file is sent as it was written."""
-    for number, line in enumerate(text.splitlines(), 1):
-        comment = line.partition("#")[2]
-        if mask_text(comment) != comment:
-            raise InputError(
-                f"config {path}, line {number}: the comment seems to hold a credential, which would be readable in a ConfigMap"
-            )
+        return " must be a reference such as ${NAME}: a value"
+    return " may be a secret; the sanitizer can read it from a file of its image instead: a value"
 
 
 def _read_files(config: Config, named: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:

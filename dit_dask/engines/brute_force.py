@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dit_dask.adversaries.classifier import training_threads
 from dit_dask.engines.influence import Influence, compare, place_tested, tested_records
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.errors import ExternalSanitizerError, RunError
@@ -54,7 +55,8 @@ def compute_beliefs(
     """Let every adversary learn from every release; also return the records whose release failed, and warnings raised."""
     shape = (len(records), procedures[0].repeats, len(table.schema.sensitive.levels))
     failures: dict[int, str] = {}
-    with warnings.catch_warnings(record=True) as caught:
+    adversaries = [adversary for procedure in procedures for adversary in procedure.adversaries.values()]
+    with warnings.catch_warnings(record=True) as caught, training_threads(adversaries):
         warnings.simplefilter("always")
         full = beliefs_on_full(table, records, procedures, "full")
         learned = [{name: Beliefs(known, np.empty(shape)) for name, known in by_name.items()} for by_name in full]

@@ -87,8 +87,7 @@ class GainTally:
         """Count each record as so many rows; those that could not be tested do not count."""
         tested = ~np.isnan(shifted.distance)
         gain, weights = shifted.gain[tested], weights[tested]
-        rows = np.zeros(MARKS, np.int64)
-        np.add.at(rows, shifted.marks[tested], weights)
+        rows = np.bincount(shifted.marks[tested], weights, minlength=MARKS).astype(np.int64)  # exact below 2^53
         scaled = gain * 2.0**UNIT_BITS  # scaling by a power of two and cutting off the fraction are exact
         high = np.floor(scaled)
         low = np.floor((scaled - high) * 2.0**UNIT_BITS)

@@ -45,8 +45,7 @@ class Checkpoint:
         failed = already_failed(self._gates, {state.test.id: state.lower_bounds() for state in self._states})
         if failed:
             done = sum(state.done for state in self._states)
-            text = f"{failed[0].gate} has already failed after {done:,} records: {failed[0].reason} at least"
-            raise GateFailedError(failed, text)
+            raise GateFailedError(failed, f"{failed[0].gate} has already failed after {done:,} records")
 
     def settle(self) -> None:
         """Refuse a run that skipped more records than it may."""

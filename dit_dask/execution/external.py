@@ -94,6 +94,19 @@ def rows_to_test(test: Test, sanitizer: ExternalSanitizer, *, order_matters: boo
     return np.arange(len(sanitizer.frame)) if order_matters else sanitizer.representatives(test.audited)
 
 
+def move_caches(tests: Sequence[Test], output: Folder) -> int:
+    """Move cached releases that earlier runs without `private` left in the shared place; return how many."""
+    private, shared = output.for_personal_data().child(CACHE), Folder(output.location).child(CACHE)
+    caches = [test.external.cache for test in tests if test.external is not None and test.external.cache is not None]
+    ours = {cache.name: cache for cache in caches if cache.location.url == f"{private.location.url}/{cache.name}"}
+    return 0 if output.private is None else sum(cache.take_over(shared.child(name)) for name, cache in ours.items())
+
+
+def has_shared_cache(output: Folder) -> bool:
+    """Tell whether releases are in the shared place, where runs without `private` keep them unless it is a bucket."""
+    return "://" not in output.location.url and bool(Folder(output.location).child(CACHE).names(""))
+
+
 def clear_caches(tests: Sequence[Test]) -> None:
     """Forget the releases of the external sanitizers."""
     for test in tests:

@@ -16,6 +16,7 @@ from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
 from dit_dask.inputs.dialect import NAMES, NO_QUOTE, PEEKED_BYTES, Dialect, NumberColumns, Peeked, decode, find_dialect
 from dit_dask.inputs.header import read_header
+from dit_dask.inputs.quotes import CountedLines, check_quotes
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files, table_files
 from dit_dask.storage.compression import BoundedGzip, BoundedZstd
 from dit_dask.storage.filesystem import reading, reason
@@ -34,6 +35,10 @@ class TextRules:
 
     csv: CsvConfig
     columns: NumberColumns
+    has_names: bool = False  # in the first lines, whatever these look like
+
+
+UNKNOWN = TextRules(CsvConfig(), NumberColumns())
 
 
 def read_frame(config: Config, columns: Sequence[str] | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -61,14 +66,14 @@ def read_source(
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
     # data.csv is about the source: a synthetic table may be written in another way
-    rules = TextRules(CsvConfig(), _number_columns(config))
+    rules = TextRules(CsvConfig(), _number_columns(config), config.data.header)
     return read_files(*table_files(source, options, config, where), columns, where, rules)
 
 
 def read_files(
-    location: Location, fs: Any, paths: Sequence[str], columns: Sequence[str] | None, where: str, rules: TextRules
+    location: Location, fs: Any, paths: Sequence[str], columns: Sequence[str] | None, where: str, rules: TextRules = UNKNOWN
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Read files of one table, in order; also return their URLs."""
+    """Read files of one table, in order; also return their URLs. `is_named`: first lines are names, whatever they look like."""
     import pandas as pd
 
     names = tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
@@ -138,7 +143,7 @@ def source_dialect(config: Config) -> Dialect | None:
 
 
 def _source_rules(config: Config) -> TextRules:
-    return TextRules(config.data.csv or CsvConfig(), _number_columns(config))
+    return TextRules(config.data.csv or CsvConfig(), _number_columns(config), config.data.header)
 
 
 def _for_file(rules: TextRules, name: str) -> TextRules:
@@ -154,31 +159,34 @@ def _unpacked(file: Any, name: str, where: str) -> Any:
 
 def _read_csv(file: Any, columns: Sequence[str] | None, where: str, rules: TextRules) -> pd.DataFrame:
     peeked, dialect = look(file, rules.csv, columns, where)
-    header = read_header(peeked, dialect, where)
+    header = read_header(peeked, dialect, where, columns, is_trusted=rules.has_names)
     columns = header if columns is None else columns
     known = f"read with {dialect.described()}; data.csv sets them"
     check_names(header, columns, where, f"; {known}")
     told, usual = asdict(rules.csv), asdict(Dialect())
     if any(told[key] is None and value != usual[key] for key, value in asdict(dialect).items()):
         logging.getLogger("dit_dask.inputs").info("%s is %s", where, known)
-    frame = _read_cells(file, columns, dialect, where)
+    frame = _read_cells(file, (len(header), columns), dialect, where)
     return rules.columns.with_points(frame, dialect, is_given=rules.csv.decimal is not None, where=where)
 
 
-def _read_cells(file: Any, columns: Sequence[str], dialect: Dialect, where: str) -> pd.DataFrame:
+def _read_cells(file: Any, used: tuple[int, Sequence[str]], dialect: Dialect, where: str) -> pd.DataFrame:
+    """Read the used columns, of so many, as text."""
     import pyarrow as pa
     from pyarrow import csv as arrow
 
+    width, columns = used
     uneven: list[Any] = []
 
     def refuse(row: Any) -> str:
         uneven.append(row)
         return "skip"
 
+    counted = CountedLines(file)
     is_utf8 = dialect.encoding in ("utf-8", "utf-8-sig")
     try:
         table = arrow.read_csv(
-            file,
+            counted,
             parse_options=arrow.ParseOptions(
                 delimiter=dialect.separator,
                 quote_char=False if dialect.quote == NO_QUOTE else dialect.quote,
@@ -194,7 +202,10 @@ def _read_cells(file: Any, columns: Sequence[str], dialect: Dialect, where: str)
     except (UnicodeError, pa.ArrowInvalid) as error:
         if isinstance(error, UnicodeError) or "UTF8" in str(error):
             raise InputError(f"{where} is not {dialect.encoding} text throughout; set data.csv.encoding") from error
+        check_quotes(file, width, where, dialect)  # a better reason, if that is it
         raise
+    if counted.lines > table.num_rows + 1:  # some cell has several lines, or lines are empty
+        check_quotes(file, width, where, dialect)
     if uneven:
         row = uneven[0]
         raise InputError(

@@ -41,7 +41,7 @@ def encode_sensitive(column: Column, config: Config) -> tuple[Secret, Codes]:
     hierarchy = None if secret.hierarchy is None else with_leaf(secret.hierarchy, MISSING)
     every = np.full(len(column.rows), len(secret.levels), np.int32)
     every[present.rows] = codes
-    return Secret(secret.name, (*secret.levels, MISSING), hierarchy), every
+    return replace(secret, levels=(*secret.levels, MISSING), hierarchy=hierarchy), every
 
 
 def _encode_labels(column: Column, described: SensitiveConfig, config: Config) -> tuple[Secret, Codes]:
@@ -59,7 +59,7 @@ def _encode_labels(column: Column, described: SensitiveConfig, config: Config) -
         whole = replace(labels, labels=list(dict.fromkeys([*labels.labels, *levels])))
         hierarchy = make_hierarchy(described.hierarchy, whole, config, "schema.sensitive.hierarchy")
     code = {level: position for position, level in enumerate(levels)}
-    secret = Secret(described.name, tuple(levels), hierarchy)
+    secret = Secret(described.name, tuple(levels), hierarchy, described.order is not None)
     return secret, np.array([code[label] for label in labels.labels], np.int32)[labels.factors]
 
 
@@ -93,7 +93,7 @@ def _encode_bins(column: Column, described: SensitiveConfig, _config: Config) ->
     else:
         bin_of = equal_frequency(weights, described.bins or 1)
         names = _name_bins(attribute.levels, weights, bin_of)
-    return Secret(described.name, tuple(names)), bin_of[codes]
+    return Secret(described.name, tuple(names), has_order=True), bin_of[codes]
 
 
 def _by_edges(attribute: Attribute, weights: Ints, edges: Sequence[float]) -> tuple[Codes, list[str]]:

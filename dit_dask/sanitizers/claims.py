@@ -72,9 +72,11 @@ class Recheck:
 
 def recheck(release: Release, claim: Claim | None) -> Recheck:
     """Group the published records by their published values and test every group."""
-    _, group = np.unique(release.published.keys(), axis=0, return_inverse=True)
-    counts = np.zeros((group.max() + 1, release.counts.shape[1]), np.int64)
-    np.add.at(counts, group.ravel(), release.counts)
+    keys = release.published.keys()
+    order = np.lexsort(keys.T)
+    starts = np.ones(len(keys), bool)
+    starts[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    counts = np.add.reduceat(release.counts[order], np.flatnonzero(starts), axis=0, dtype=np.int64)
     size = counts.sum(axis=1)
     broken = np.zeros(len(size), bool) if claim is None else claim.broken(counts)
     holds = None if claim is None else not broken.any()

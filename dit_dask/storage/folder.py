@@ -19,11 +19,11 @@ from dit_dask.storage.retry import FIRST_PATIENCE_SECONDS, retry_transient
 
 PROBE = ".dit-probe"
 PERSONAL_FOLDERS = ("records", "measures")
-PERSONAL = re.compile(r"records(/|$)|measures/[^/]+\.parquet$")
+PERSONAL = re.compile(rf"({'|'.join(PERSONAL_FOLDERS)})(/|$)")
 
 
 def is_personal(name: str) -> bool:
-    """Tell whether a file of a run folder has figures of single persons."""
+    """Tell whether a file of a run folder is of the private tier: figures of single persons, and what measures keep."""
     return PERSONAL.match(name) is not None
 
 
@@ -32,12 +32,13 @@ class Folder:
     """A run folder in some filesystem; opened anew in every process, so that only names and references travel.
 
     Files that are personal data are in the folder at `private`, if there is one. Local ones can be read by their owner alone;
-    `personal` says that all files of this folder are.
+    `personal` says that all files of this folder are, `closed` names those that are where there is no `private`.
     """
 
     location: Location
     private: Location | None = None
     personal: bool = False
+    closed: frozenset[str] = frozenset()
 
     def _open(self, location: Location | None = None) -> tuple[Any, str]:
         where = "output" if location is None or location is self.location else "output.private"
@@ -60,8 +61,8 @@ class Folder:
         private_root = None
         if self.personal or location is self.private:
             private_root = root
-        elif is_personal(name):
-            private_root = f"{root}/{name.split('/')[0]}"
+        elif is_personal(name) or name in self.closed:
+            private_root = f"{root}/{name.split('/')[0]}"  # no folder above it is closed
         try:
             yield objects(fs, private_root), f"{root}/{name}"
         except Exception as error:
@@ -134,24 +135,34 @@ class Folder:
         """Move what an earlier session without `private` left in the shared folder; return how many files."""
         if self.private is None:
             return 0
-        fs, root = self._open()
-        shared, moved = Folder(self.location), 0
+        return sum(
+            self.for_personal_data().child(each).take_over(Folder(self.location).child(each)) for each in PERSONAL_FOLDERS
+        )
+
+    def take_over(self, other: Folder) -> int:
+        """Move all files of another folder to this one; return how many."""
+        fs, root = other._open()
 
         def listed() -> list[str]:
             fs.invalidate_cache()
-            return [str(path) for below in PERSONAL_FOLDERS for path in fs.find(f"{root}/{below}")]
+            return [str(path) for path in fs.find(root)]
 
+        moved = 0
         try:
             for path in retry_transient(listed):
                 name = path[len(root) :].lstrip("/")
-                content = shared.read(name) if is_personal(name) else None
+                content = other.read(name)
                 if content is not None:
                     if not self.create(name, content) and self.read(name) != content:
                         self.write(name, content)
                     retry_transient(partial(fs.rm_file, path))
                     moved += 1
+            if moved and "file" in protocols(fs):
+                for emptied, _, _ in os.walk(root, topdown=False):
+                    with suppress(OSError):  # another session may write there
+                        os.rmdir(emptied)
         except OSError as error:
-            raise RunError(f"output: cannot move personal data out of {self.url}: {reason(error, self.location)}") from error
+            raise RunError(f"output: cannot move personal data out of {other.url}: {reason(error, other.location)}") from error
         return moved
 
     def names(self, below: str) -> set[str]:

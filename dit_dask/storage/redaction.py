@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 MASK = "***"
 SHORTEST_SECRET = 4
 DIGEST_LENGTH = 8
+LONGEST_NAME = 20  # of a folder or file with digits in a command; what is longer may be a key
 
 NAMES = (
     r"passw|passphrase|passcode|pwd|secret|token|credential|api_?key|access_?key|private_?key|account_?key|authorization|bearer"
@@ -25,8 +26,11 @@ REFERENCE = re.compile(r"\$\{\w+\}")
 HIDDEN = re.compile(rf"\*\*\*([0-9a-f]{{{DIGEST_LENGTH}}})?")
 FREE_FORM = ("storage_options", "env")  # what people call such mappings inside parameters of their own
 
-# user and password of a URL, also one inside a chain or a sentence; a password may hold a slash, a port does not
-USER = re.compile(r"(://)(?:[^/?#\s\"'<>]*@|[^/?#\s\"'<>:@]+:(?!\d+(?:[/\s]|$))[^\s\"'<>]*@)")
+# user and password of a URL, also one inside a chain or a sentence; a password may hold a slash, a port does not;
+# what Azure's URLs have in the place of a user is a container
+USER = re.compile(
+    r"(://)(?:(?<!\babfs://)(?<!\babfss://)(?<!\bwasb://)(?<!\bwasbs://)[^/?#\s\"'<>]*@|[^/?#\s\"'<>:@]+:(?!\d+(?:[/\s]|$))[^\s\"'<>]*@)"
+)
 QUERY = re.compile(r"(://[^\s\"'<>?#]*)([?#])(?!\*\*\*)[^\s\"'<>]+")
 TOKENS = re.compile(
     r"(?i:\bbearer\s+)(?!\*\*\*)[^\s\"',]{4,}|\bBasic\s+[A-Za-z0-9+/]{8,}={0,2}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bgh[pousr]_\w{20,}"
@@ -37,13 +41,17 @@ ASSIGNED = re.compile(
 )  # password=…, 'token': '…'
 
 ORDINARY = re.compile(
-    r"algorithm|bins|closeness|columns?|cp|delta|depth|epsilon|format|hierarch(?:y|ies)|jar|k|l|lang|lc_all|levels?|m|method|metric"
-    r"|mode|numeric|program|quasi_identifiers|random_state|seed|sensitive|strategy|suppression|t|tz|variant|width"
+    r"activation|algorithm|bins|categorical|closeness|columns?|continuous|cp|criterion|delta|delimiter|depth|device|direction"
+    r"|distance|distribution|drop|dtype|encoding|epsilon|estimator|features?|format|generalization|generator|hierarch(?:y|ies)|jar"
+    r"|k|kernel|kind|l|lang|language|lc_all|levels?|library|locale|loss|m|mechanism|method|metric|missing|mode|model|noise|numeric"
+    r"|objective|optimizer|order|plugin|policy|precision|program|quasi_identifiers|random_state|rounding|seed|sensitive|separator"
+    r"|solver|sort|strategy|subcommand|suppression|synthesizer|t|target|tz|unit|units|variant|version|width"
 )
-"""Names of parameters whose texts are columns, files and choices."""
+"""Names of parameters whose texts are columns, files and choices; all other texts of a secret field are hidden."""
 PLACEHOLDERS = re.compile(r"(?:\{\w+\})+")
-FLAG = re.compile(r"-[A-Za-z]{1,4}|--[a-z]+(?:[-_][a-z]+)*")
+FLAG = re.compile(r"-[A-Za-z]|-cp|-jar|--[a-z]+(?:[-_][a-z]+)*")
 ASSIGNMENT = re.compile(r"(-{0,2}[A-Za-z][\w.-]*)=(.*)", re.DOTALL)
+MODULE = re.compile(r"[a-z_]\w*(?:\.[a-z_]\w*)+")
 NUMBER = re.compile(r"[+-]?\d{1,8}(?:\.\d{1,8})?(?:[eE][+-]?\d{1,3})?")
 FILE = re.compile(
     r"[~.]{0,2}/[\w./+-]*|(?:[\w+-]+/)*[\w+-]+\.(?:py|R|jar|sh|pl|js|class|json|csv|csv\.gz|parquet|ya?ml|toml|txt)"
@@ -148,25 +156,21 @@ def is_ordinary(value: Any, names: Sequence[str]) -> bool:
         return isinstance(value, int | float)
     if mask_text(value) != value:
         return False
-    is_plain = any(form.fullmatch(value) for form in (PLACEHOLDERS, FLAG, NUMBER, FILE))
+    is_plain = any(form.fullmatch(value) for form in (PLACEHOLDERS, FLAG, NUMBER)) or _is_file(value)
     own = [name.strip("-").lower().replace("-", "_") for name in names]
+    is_plain = is_plain or (names[-1:] == ("-m",) and MODULE.fullmatch(value) is not None)
     return is_plain or any(len(name) > 1 and ORDINARY.fullmatch(name) for name in own)  # -k and the like have numbers
 
 
-def looks_secret(value: Any, names: Sequence[str]) -> bool:
-    """Tell whether a value is called like a credential or looks like one: a literal that must not be sent anywhere."""
-    if value is None or isinstance(value, bool) or is_reference(value):
-        return False
-    if any(is_credential_name(name) for name in names):
-        return True
-    if not isinstance(value, str):
-        return False
-    return mask_text(value) != value or (not is_ordinary(value, names) and _is_opaque(value))
+def _is_file(text: str) -> bool:
+    """Tell whether a text is a path and no key in base64, which may have slashes too."""
+    parts = re.split(r"[/.]", text)
+    return FILE.fullmatch(text) is not None and not any(len(part) > LONGEST_NAME and re.search(r"\d", part) for part in parts)
 
 
-def _is_opaque(text: str) -> bool:
-    """Letters and digits in one word, as passwords and tokens have them."""
-    return any(len(word) > 5 and re.search(r"\d", word) and re.search(r"[A-Za-z]", word) for word in text.split())
+def may_be_secret(value: Any, names: Sequence[str]) -> bool:
+    """Tell whether a value of a field that may hold secrets is a literal that is not ordinary without doubt."""
+    return not is_reference(value) and not is_ordinary(value, names)
 
 
 def mask_credentials(value: Any, key: str = "") -> Any:

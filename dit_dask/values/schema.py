@@ -33,11 +33,15 @@ class Attribute:
 
 @dataclass(frozen=True, eq=False)
 class Secret:
-    """The sensitive attribute: its whole domain, in the order of every belief vector."""
+    """The sensitive attribute: its whole domain, in the order of every belief vector.
+
+    `has_order` tells whether the config gives that order; else values are merely sorted.
+    """
 
     name: str
     levels: tuple[str, ...]
     hierarchy: Hierarchy | None = None
+    has_order: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from dit_dask.values.arrays import Bools, Codes, Ints
 
+LARGEST_KEY = 2**63 - 1  # of a record, and of a record with its row
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -108,19 +110,35 @@ class Rows:
 
 def collapse(schema: Schema, codes: Codes, secret: Codes) -> tuple[Table, Ints]:
     """Collapse codes[n, d] and secret[n] to distinct records; also return each row's distinct record."""
-    columns = [secret, *codes.T[::-1]]
-    order = np.lexsort(columns)
-    joint = np.column_stack([codes, secret])[order]
-    starts = np.ones(len(joint), bool)
-    starts[1:] = (joint[1:] != joint[:-1]).any(axis=1)
-    group = np.cumsum(starts) - 1
-    index = np.empty(len(joint), np.int64)
-    index[order] = group
-    distinct = joint[starts]
+    key, size = np.zeros(len(codes), np.int64), 1
+    for column in (*codes.T, secret):
+        levels = int(column.max(initial=0)) + 1
+        if size * levels > LARGEST_KEY:  # the records so far are fewer than their possible keys
+            key, first = _rank(key, size)
+            size = len(first)
+        key = key * levels + column
+        size *= levels
+    index, first = _rank(key, size)
     table = Table(
         schema,
-        np.ascontiguousarray(distinct[:, :-1], np.int32),
-        np.ascontiguousarray(distinct[:, -1], np.int32),
-        np.bincount(group).astype(np.int64),
+        codes.take(first, axis=0).astype(np.int32, copy=False),
+        secret.take(first).astype(np.int32, copy=False),
+        np.bincount(index).astype(np.int64),
     )
     return table, index
+
+
+def _rank(key: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return (n,) the rank of each key among the distinct ones, all of them below `size`, and a row that has each."""
+    rows = len(key)
+    if size * rows <= LARGEST_KEY:  # numbers that hold key and row sort ten times as fast as the rows by their keys
+        packed = np.sort(key * rows + np.arange(rows))
+        order = packed % rows
+    else:
+        order = np.argsort(key)
+    starts = np.ones(rows, bool)
+    ascending = key[order]
+    np.not_equal(ascending[1:], ascending[:-1], out=starts[1:])
+    rank = np.empty(rows, np.int64)
+    rank[order] = np.cumsum(starts) - 1
+    return rank, order[starts]

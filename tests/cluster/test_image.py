@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.unit.test_image_cache import COUNT_COMPILED
 
 pytestmark = pytest.mark.slow
 
@@ -80,3 +81,4 @@ def test_the_image_runs_dit_as_an_unprivileged_user(buildah: list[str]) -> None:
     healthy = output(*buildah, "inspect", "--type", "image", "--format", "{{.Docker.Config.Healthcheck.Test}}", "dit")
     assert healthy.strip() == "[CMD dit --version]"
     assert run("sh", "-c", "test ! -w /opt/dit && echo read-only") == "read-only"
+    assert run("python", "-c", COUNT_COMPILED, "demo", "--out", "/scratch/runs", "--quiet").splitlines()[-1] == "0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from dit_dask import run as runner
@@ -17,6 +19,7 @@ from dit_dask.audit.grammar import check_config, read_config
 from dit_dask.cluster import local
 from dit_dask.config.cluster import CLUSTER
 from dit_dask.errors import InputError
+from dit_dask.execution import compiling
 from dit_dask.execution.progress import Silent
 from tests.audits import WORKED, WORKED_SCHEMA
 from tests.cluster.runs import assert_same, dit
@@ -160,3 +163,35 @@ def test_cores_are_counted_as_dask_counts_them() -> None:
     from dask.system import CPU_COUNT
 
     assert local.cores() == CPU_COUNT
+
+
+COMPILE_BESIDE = """
+import psutil
+from dit_dask.execution import compiling
+processes = psutil.Process().children
+assert not compiling.is_compiled()
+with compiling.compile_beside(["brute-force"]):
+    assert not processes()
+with compiling.compile_beside(["exact"]):
+    assert [compiling.PROGRAM in child.cmdline() for child in processes()] == [True]
+assert not processes()
+"""
+
+
+def test_another_process_compiles_while_the_exact_engine_is_first_used_and_ends_with_that(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE_BESIDE],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_kernels_that_are_compiled_need_no_other_process(config: Path) -> None:
+    prepared = runner.prepare(read_config(str(config), [f"output={config.parent / 'runs'}"]))
+    runner.run(prepared, OPTIONAL, Silent())
+    assert compiling.is_compiled()
+    with compiling.compile_beside(["exact"]):
+        assert not [child for child in psutil.Process().children() if compiling.PROGRAM in child.cmdline()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -198,7 +199,8 @@ def test_a_failed_gate_ends_the_run_and_the_rest_can_follow(tmp_path):
     folder = Path(stopped.stdout.splitlines()[-1])
     document = json.loads((folder / "manifest.json").read_text())
     assert document["status"] == "failed"
-    assert "stopped early: delta <= 1e-9 has already failed after" in document["error"]
+    # without the figure, which may be that of one person
+    assert re.fullmatch(r"stopped early: delta <= 1e-9 has already failed after \d+ records", document["error"])
     calls = len(log.read_text().splitlines())
     assert calls < 2 + len(people().drop(columns="name").drop_duplicates())
     whole = dit("run", path, "--set", "stop_on_breach=false")

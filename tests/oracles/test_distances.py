@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy, wasserstein_distance
 
-from dit_dask.distances import SIMPLE, Wasserstein
+from dit_dask.distances import SIMPLE, OrderedWasserstein, Wasserstein
 from dit_dask.errors import InputError
 from tests.audits import loaded, points
 
@@ -63,11 +63,26 @@ def test_mass_that_the_other_side_denies_is_infinite_never_nan() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(pairs)
-def test_wasserstein_on_a_line_is_scipys(pair: tuple[list[int], list[int]]) -> None:
+def test_wasserstein_on_a_line_is_scipys_in_closed_form_and_by_transport(pair: tuple[list[int], list[int]]) -> None:
     p, q = normal(pair[0]), normal(pair[1])
     places = np.array([0.0, 1.0, 1.5, 4.0, 9.0, 9.5])[: p.shape[1]]
-    cost = np.abs(places[:, None] - places)
-    assert Wasserstein(cost)(p, q)[0] == pytest.approx(wasserstein_distance(places, places, p[0], q[0]), abs=1e-9)
+    expected = wasserstein_distance(places, places, p[0], q[0])
+    assert Wasserstein(np.abs(places[:, None] - places))(p, q)[0] == pytest.approx(expected, abs=1e-9)
+    assert OrderedWasserstein(np.diff(places))(p, q)[0] == pytest.approx(expected, abs=1e-14)  # sums of six terms
+    assert OrderedWasserstein(np.diff(places))(p, p)[0] == 0
+
+
+def test_wasserstein_of_many_records_and_1500_salaries_is_scipys_row_by_row() -> None:
+    rng = np.random.default_rng(5)
+    salaries = np.sort(rng.integers(20_000, 90_000, 1_500)).astype(float)
+    p, q = (rng.dirichlet(np.full(1_500, 0.05), 40) for _ in "pq")
+    expected = [wasserstein_distance(salaries, salaries, a, b) for a, b in zip(p, q, strict=True)]
+    np.testing.assert_allclose(OrderedWasserstein(np.diff(salaries))(p, q), expected, rtol=1e-10)  # rounding of 1,500 sums
+
+
+def test_what_beliefs_lack_of_1_counts_at_the_last_value() -> None:
+    p, q = np.array([[0.5, 0.5 - 2**-40]]), np.array([[0.5, 0.5]])
+    assert OrderedWasserstein(np.array([70_000.0]))(p, q)[0] == 0
 
 
 @settings(max_examples=25, deadline=None)
@@ -86,16 +101,34 @@ FRAME = pd.DataFrame({"x": [1, 2, 3, 4], "s": ["flu", "cold", "gout", "flu"]})
 SCHEMA = {"quasi_identifiers": {"x": {"kind": "numeric"}}, "sensitive": "s"}
 
 
-def ground(name: str, schema: dict = SCHEMA, frame: pd.DataFrame = FRAME) -> np.ndarray:
+def distance(name: str, schema: dict = SCHEMA, frame: pd.DataFrame = FRAME) -> OrderedWasserstein | Wasserstein:
     rows = loaded(frame, schema)
     (point,) = points(rows, schema, [{"sanitizer": "raw", "distance": {"name": "wasserstein", "ground": name}}])
-    return point.procedure.distance.cost
+    return point.procedure.distance
 
 
-def test_ordered_ground_uses_numbers_where_all_values_are_numbers_and_positions_elsewhere() -> None:
-    np.testing.assert_array_equal(ground("ordered"), [[0, 1, 2], [1, 0, 1], [2, 1, 0]])
-    numbers = FRAME.assign(s=["1", "10", "4", "1"])
-    np.testing.assert_array_equal(ground("ordered", frame=numbers), [[0, 3, 9], [3, 0, 6], [9, 6, 0]])
+def ground(name: str, schema: dict = SCHEMA) -> np.ndarray:
+    return distance(name, schema).cost
+
+
+def ordered(secrets: list[str], order: list[str] | None = None) -> list[float]:
+    schema = {**SCHEMA, "sensitive": {"name": "s", "order": order} if order else "s"}
+    return distance("ordered", schema, FRAME.assign(s=secrets)).gaps.tolist()
+
+
+def test_an_ordered_ground_has_the_gaps_of_numbers_unless_the_given_order_contradicts_them() -> None:
+    numbers = ["1", "10", "4", "1"]
+    assert ordered(numbers) == [3, 6]
+    assert ordered(numbers, ["10", "4", "1"]) == [6, 3]
+    assert ordered(numbers, ["10", "1", "4"]) == [1, 1]
+
+
+def test_an_ordered_ground_of_other_values_needs_an_order() -> None:
+    values = ["flu", "cold", "gout", "flu"]
+    assert ordered(values, ["gout", "flu", "cold"]) == [1, 1]
+    for without_order in (values, ["1", "inf", "nan", "1"]):
+        with pytest.raises(InputError, match=r"tests\[0\]\.distance\.ground: ordered needs schema\.sensitive\.order"):
+            ordered(without_order)
 
 
 def test_hierarchy_ground_is_the_path_length(tmp_path: Path) -> None:

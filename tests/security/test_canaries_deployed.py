@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import yaml
 from dit_dask.deployment import manifests
 from dit_dask.deployment.manifests import DeployOptions
 from dit_dask.errors import InputError
+from dit_dask.storage.redaction import public_url
 
 SECRET = "zq00xk7"
+SPEED = "tests[1].sanitizer.env.SPEED"
 OPEN: dict[str, Any] = {
     "version": 1,
     "name": "nightly",
@@ -101,6 +104,23 @@ LITERALS: dict[str, tuple[Place, Any, str]] = {
         ["tool", "{input}", "{output}", f"simplecache::http://u:{SECRET}@h/x"],
         "tests[1].sanitizer.argv[3]",
     ),
+    "a plain word without a telling name": ((*SANITIZERS[2], "params", "word"), "swordfish", "tests[2].sanitizer.params.word"),
+    "a plain word among arguments": (
+        (*SANITIZERS[1], "argv"),
+        ["tool", "{input}", "{output}", "swordfish"],
+        "tests[1].sanitizer.argv[3]",
+    ),
+    "a plain word joined to a flag": (
+        (*SANITIZERS[1], "argv"),
+        ["tool", "{input}", "{output}", "-pfish"],
+        "tests[1].sanitizer.argv[3]",
+    ),
+    "a key that looks like a path": (
+        (*SANITIZERS[1], "argv"),
+        ["tool", "{input}", "{output}", "/bPxRfiCYzq00xk7EXAMPLEKEYxyz/wJalrXUtnFEMI"],
+        "tests[1].sanitizer.argv[3]",
+    ),
+    "an option that is a plain word": (("data", "storage_options", "user"), "swordfish", "data.storage_options.user"),
     "a parameter": ((*SANITIZERS[2], "params", "password"), "swordfish", "tests[2].sanitizer.params.password"),
     "a nested parameter": (
         (*SANITIZERS[2], "params", "login"),
@@ -143,11 +163,12 @@ def changed(place: Place, value: Any) -> dict[str, Any]:
     return document
 
 
-def deploy(folder: Path, document: Any, *overrides: str) -> str:
+def deploy(folder: Path, document: Any, *overrides: str, allowed: Sequence[str] = (SPEED,)) -> str:
     """Print the manifests of a config."""
     path = folder / "nightly.yaml"
     path.write_text(document if isinstance(document, str) else yaml.safe_dump(document), "utf-8")
-    return manifests.manifests(str(path), DeployOptions("registry.example/dit:1", secret="bucket", overrides=overrides))
+    options = DeployOptions("registry.example/dit:1", secret="bucket", overrides=overrides, allowed_literals=allowed)
+    return manifests.manifests(str(path), options)
 
 
 @pytest.mark.parametrize("case", LITERALS)
@@ -179,7 +200,7 @@ def test_a_secret_in_an_override_never_reaches_the_arguments_of_a_pod(overrides:
     "comment", ["# before: https://me:zq00xk7@h/x", "# export S3_SECRET=zq00xk7", "# Authorization: Bearer zq00xk7"]
 )
 def test_a_secret_in_a_comment_never_reaches_a_config_map(comment: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="line 1: the comment") as refused:
+    with pytest.raises(InputError, match=r"^line 1 of the config has a comment") as refused:
         deploy(tmp_path, f"{comment}\n{yaml.safe_dump(OPEN)}")
     assert SECRET not in str(refused.value)
 
@@ -199,3 +220,38 @@ def test_references_reach_the_pods_that_look_them_up_and_ordinary_parameters_are
     assert by_pod["worker"] == {"PRE_KEY", "PRE_LIST", "OUT_KEY"}
     assert by_pod["runner"] == {"PRE_KEY", "PRE_LIST", "OUT_KEY", "SYN_KEY", "DATA_KEY", "DATA_HEADER"}
     assert by_pod["scheduler"] == set()
+
+
+def test_what_is_no_secret_is_sent_once_its_place_is_named(tmp_path: Path) -> None:
+    document = changed((*SANITIZERS[2], "params", "word"), "harmless")
+    word = "tests[2].sanitizer.params.word"
+    with pytest.raises(InputError, match="and 1 more values") as refused:
+        deploy(tmp_path, document, allowed=())
+    assert str(refused.value).endswith(f"(if there is no secret: --allow-literal '{SPEED}' --allow-literal '{word}')")
+    assert "harmless" in deploy(tmp_path, document, allowed=(SPEED, word))
+    with pytest.raises(InputError, match=r"--allow-literal: there is nothing to allow at 'tests\[7\]'"):
+        deploy(tmp_path, document, allowed=(SPEED, word, "tests[7]"))
+    query = changed(("data", "source"), "https://host/people.csv?version=3")
+    assert "version=3" in deploy(tmp_path, query, allowed=(SPEED, "data.source"))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"model": "ctgan"}, {"columns": ["zip code"], "kernel": "rbf"}, {"hierarchy": "trees/town.csv", "k": 5, "deep": True}],
+)
+def test_harmless_parameters_need_no_permission(params: dict[str, Any], tmp_path: Path) -> None:
+    assert deploy(tmp_path, changed((*SANITIZERS[2], "params"), params))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("abfs://people@account.dfs.core.windows.net/x.csv", "abfs://people@account.dfs.core.windows.net/x.csv"),
+        ("simplecache::abfss://people@account/x.csv", "simplecache::abfss://people@account/x.csv"),
+        (f"abfs://me:{SECRET}@account/x.csv", "abfs://account/x.csv"),
+        (f"https://{SECRET}@host/x.csv", "https://host/x.csv"),
+        (f"xabfs://{SECRET}@host/x.csv", "xabfs://host/x.csv"),
+    ],
+)
+def test_a_container_of_azure_stays_in_a_url_and_a_user_does_not(url: str, shown: str) -> None:
+    assert public_url(url) == shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -136,3 +137,31 @@ def test_a_run_refused_before_any_work_leaves_no_folder(tmp_path: Path, monkeypa
     with pytest.raises(InputError, match="refused"):
         runner.run(prepared, runner.Workers(None, 1), Silent())
     assert not list((tmp_path / "runs").glob("*"))
+
+
+LOST = """
+import os, signal, sys, time
+from dit_dask.cli import interrupts
+
+class Callback:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+
+interrupts.raise_on_interrupt()
+sys.unraisablehook = lambda _: print("lost")
+Callback()
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    try:
+        time.sleep(2.5)
+    finally:
+        print("closed")
+    interrupts.ignore_interrupts()
+"""
+
+
+def test_an_interrupt_that_compiled_code_swallows_is_raised_again_and_breaks_no_clean_up() -> None:
+    found = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=50, check=False)
+    assert (found.stdout, found.stderr, found.returncode) == ("lost\nclosed\n", "", 0)

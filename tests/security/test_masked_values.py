@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
 from pathlib import Path
@@ -10,14 +11,18 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from fsspec.implementations.local import LocalFileSystem
 
 import dit_dask as dit
+from dit_dask.audit.grammar import check_config
 from dit_dask.cli import main
 from dit_dask.config.table import CsvConfig
 from dit_dask.errors import DitError, ExternalSanitizerError, InputError, RunError, describe
 from dit_dask.inputs.header import read_header
-from dit_dask.inputs.read import look
+from dit_dask.inputs.load import load
+from dit_dask.inputs.read import look, read_files
 from dit_dask.sanitizers.external.release_reader import ReleaseReader
+from dit_dask.storage.location import Location
 from tests.audits import WORKED, WORKED_SCHEMA, loaded
 
 CELL = "174-78-2542"
@@ -134,7 +139,7 @@ def test_a_table_without_header_is_refused_before_its_first_person_becomes_names
     (tmp_path / "audit.yaml").write_text(f"version: 1\ndata: {{source: people.csv}}\noutput: {tmp_path / 'runs'}\n")
     assert main(["risk", str(tmp_path / "audit.yaml")]) == 2
     shown = capsys.readouterr()
-    assert "the first line looks like a row of data: 3 of its 4 cells" in shown.err
+    assert "the first line looks like a row of data: 4 of its 4 cells" in shown.err
     assert "put a line with the names" in shown.err
     assert not any(cell in shown.out + shown.err for cell in PERSON.strip().split(","))
     assert not (tmp_path / "runs").exists()
@@ -145,4 +150,118 @@ def test_a_table_without_header_is_refused_before_its_first_person_becomes_names
 )
 def test_names_are_not_taken_for_data(header: str) -> None:
     content = f"{header}\n{OTHERS}".encode()
-    assert read_header(*look(io.BytesIO(content), CsvConfig(), None, "people.csv"), "people.csv") == header.split(",")
+    assert names_in(content) == header.split(",")
+
+
+def names_in(content: bytes) -> list[str]:
+    """The header of a file that nothing is known about."""
+    return read_header(*look(io.BytesIO(content), CsvConfig(), None, "people.csv"), "people.csv")
+
+
+def _rows(*columns: str) -> str:
+    """Eight people with different values; `#` becomes a letter, `9` a digit of their own."""
+    return "".join(
+        ",".join(text.replace("#", "ABCDEFGH"[number]).replace("9", str(number)) for text in columns) + "\n"
+        for number in range(8)
+    )
+
+
+HEADERLESS = {
+    "names": "Zoe Miller\n" + _rows("#nna Smith"),
+    "names in two columns": "Zoe,Miller\n" + _rows("#nna", "#mith"),
+    "numbers of a register": "174-78-2542\n" + _rows("999-19-9239"),
+    "numbers of different lengths": "AB-174/2\n" + _rows("#-1999/19"),
+    "addresses of mail": "zoe.miller@example.org\n" + _rows("#@mail.example.org"),
+    "streets": "12 Rose Street,Zoe Miller\n" + _rows("19 #ose Street", "#nna Smith"),
+    "names and an empty cell": "Zoe Miller,174-78-2542\n" + _rows("#nna Smith", "999-19-9239") + "Dan Brown,\n",
+}
+
+
+@pytest.mark.parametrize("case", HEADERLESS)
+def test_a_table_of_unique_texts_without_header_is_refused(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "people.csv").write_text(HEADERLESS[case])
+    (tmp_path / "audit.yaml").write_text(f"version: 1\ndata: {{source: people.csv}}\noutput: {tmp_path / 'runs'}\n")
+    assert main(["risk", str(tmp_path / "audit.yaml")]) == 2
+    shown = capsys.readouterr()
+    assert "looks like a row of data" in shown.err
+    assert not any(cell in shown.out + shown.err for cell in HEADERLESS[case].splitlines()[0].split(","))
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("Full Name,Home Town", ("#nna Smith", "New #ork")),
+        ("patient", ("#nna Smith",)),
+        ("email", ("#@mail.example.org",)),
+        ("Patient,ssn", ("#nna Smith", "999-19-9239")),
+        ("code_2,name", ("#-99", "#nna")),
+    ],
+)
+def test_names_of_columns_above_unique_texts_are_not_taken_for_data(header: str, columns: tuple[str, ...]) -> None:
+    assert names_in(f"{header}\n{_rows(*columns)}".encode()) == header.split(",")
+
+
+def test_a_header_that_looks_like_data_is_read_where_the_config_says_that_it_is_one(tmp_path: Path) -> None:
+    """`data.header` says so for all columns; used columns that are in the line say so too."""
+    (tmp_path / "people.csv").write_text(
+        "39,Lyon\n" + "".join(f"{20 + number},{('Lyon', 'Nice')[number % 2]}\n" for number in range(8))
+    )
+    risk = tmp_path / "risk.yaml"
+    risk.write_text(f"version: 1\ndata: {{source: people.csv, header: true}}\noutput: {tmp_path / 'runs'}\n")
+    assert main(["risk", str(risk)]) == 0
+    assert main(["risk", str(risk), "--set", "data.header=false"]) == 2
+    document = {
+        "version": 1,
+        "data": {"source": "people.csv"},
+        "schema": {"quasi_identifiers": {"39": {"kind": "numeric"}}, "sensitive": "Lyon"},
+        "tests": [{"sanitizer": "raw"}],
+    }
+    assert load(check_config(document, str(tmp_path))).used == 8
+
+
+UNCLOSED = {
+    "to the end of the file": ('age,name,town\n1,Ann,Lyon\n2,Bob,"Nice\n3,Carl,Lyon\n4,Dan,Nice\n', 3),
+    "to the end of a long file": ('age,name,town\n1,Ann,Lyon\n2,Bob,"Nice\n' + "3,Carl,Lyon\n" * 300_000, 3),
+    "to a quote in a later row": ('age,name,town\n1,Ann,Lyon\n2,"Bob,Nice\n3,Carl,Lyon\n4,Dan "Danny",Nice\n', 3),
+    "after a cell of two lines": ('age,name,town\n1,"Ann\nSmith",Lyon\n2,Bob,"Nice\n3,Carl,Lyon\n4,Dan,Nice\n5,Eve,"\n', 4),
+    "in a table of one column": ('town\nLyon\n"Nice\nLyon\nNice\n', 3),
+    "in an unused column": ('age,town,note\n1,Lyon,x\n2,Nice,"y\n3,Lyon,z\n4,Nice,u\n', 3),
+}
+
+
+@pytest.mark.parametrize("case", UNCLOSED)
+def test_an_unclosed_quote_does_not_swallow_rows(case: str, tmp_path: Path) -> None:
+    content, line = UNCLOSED[case]
+    (tmp_path / "people.csv").write_text(content)
+    columns = ["town"]
+    with pytest.raises(InputError, match=rf"people\.csv, line {line}: a quote is opened in this row") as caught:
+        read_one(tmp_path / "people.csv", columns)
+    assert not any(name in str(caught.value) for name in ("Ann", "Bob", "Carl", "Lyon", "Nice"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'age,town\n1,"12, Rose Street\nLyon"\n2,Nice\n',
+        'age,town\n1,"12, Rose Street\nat the back\nLyon, France"\n2,Nice\n',
+        'age,town\n\n1,"say ""yes""\nLyon"\n\n2,Nice\n',
+        'age,town\n1,5" pipe\n2,Nice',
+    ],
+)
+def test_cells_of_several_lines_and_empty_lines_are_read(content: str, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(content)
+    assert read_one(tmp_path / "people.csv", ["age"])["age"].tolist() == ["1", "2"]
+
+
+def test_an_unclosed_quote_in_a_packed_file_is_found_too(tmp_path: Path) -> None:
+    content, line = UNCLOSED["to the end of the file"]
+    (tmp_path / "people.csv.gz").write_bytes(gzip.compress(content.encode()))
+    with pytest.raises(InputError, match=rf"people\.csv\.gz, line {line}: a quote is opened"):
+        read_one(tmp_path / "people.csv.gz", ["town"])
+
+
+def read_one(path: Path, columns: list[str]) -> pd.DataFrame:
+    """Read some columns of a file."""
+    return read_files(Location(str(path), {}), LocalFileSystem(), [str(path)], columns, "data.source")[0]

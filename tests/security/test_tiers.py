@@ -95,7 +95,6 @@ def test_the_shared_folder_has_no_figure_of_a_record(tmp_path: Path) -> None:
     private = tmp_path / "private" / folder.name
     assert files(folder) == {
         *("manifest.json", "plan.json", "summary.json", "measures.json", "distributions.parquet", "report.html"),
-        f"measures/{result.measures[0]['id']}.json",
     }
     assert {name.split("/")[0] for name in files(private)} == {"records", "measures"}
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -123,6 +122,7 @@ def test_records_of_an_earlier_run_do_not_stay_in_the_shared_folder(tmp_path: Pa
     after = audit({"url": str(tmp_path / "shared"), "private": str(tmp_path / "private")})
     assert [path for path in personal(folder) if path.is_file()] == []
     assert {path.name: path.read_bytes() for path in (tmp_path / "private").rglob("*.parquet")} == written
+    assert not (folder / "measures").exists()
     assert after.distances().equals(distances)
     assert json.loads((folder / "manifest.json").read_text())["personal_data"] == []
 

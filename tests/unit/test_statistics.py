@@ -12,16 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dit_dask.audit import manifest
+from dit_dask.audit.disclosure import results_are_complete
 from dit_dask.audit.statistics import MOST_POINTS, Distribution, Statistics, describe, merge, points
-from dit_dask.audit.summary import (
-    Description,
-    Outcome,
-    extrapolate,
-    read_complete,
-    read_curves,
-    results_are_complete,
-    write_results,
-)
+from dit_dask.audit.summary import Description, Outcome, extrapolate, read_complete, read_curves, write_results
 from dit_dask.audit.summary import TestSummary as Summary
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
@@ -167,7 +160,7 @@ def test_results_are_complete_only_if_all_can_be_read(tmp_path: Path, name: str,
     summary = Summary.read(DOCUMENT | statistics.document())
     outcome = Outcome(Description(statistics, {}, {}), points(distribution([0.0, 0.25])), Recheck(7, 5, True, 0, 0), None)
     manifest.write(folder, new_manifest(status="complete"))
-    write_results(folder, [summary], [outcome], [])
+    write_results(folder, [summary], {summary.test: outcome.points}, [])
     assert results_are_complete(folder)
     assert read_complete(folder)[1] == [summary]
     assert read_curves(folder)["mondrian-k5"][1].tolist() == [0.5, 1.0]

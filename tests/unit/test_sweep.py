@@ -12,8 +12,12 @@ from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
 from tests.audits import checked, loaded, points
 
-SCHEMA = {"quasi_identifiers": {"age": {"kind": "numeric"}, "sex": {"kind": "categorical"}}, "sensitive": "occupation"}
-ROWS = loaded(datasets.census(50), SCHEMA)
+CENSUS = datasets.census(50)
+SCHEMA = {
+    "quasi_identifiers": {"age": {"kind": "numeric"}, "sex": {"kind": "categorical"}},
+    "sensitive": {"name": "occupation", "order": sorted(CENSUS["occupation"].unique())},
+}
+ROWS = loaded(CENSUS, SCHEMA)
 
 
 def ids(*tests: dict) -> list[str]:

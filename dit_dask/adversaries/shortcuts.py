@@ -1,0 +1,113 @@
+"""Which scikit-learn classifiers learn the same from patterns, and with which parameters.
+
+A parameter that is not named here must have its default. Everything else is trained on the rows of the release: bootstraps
+and shuffles depend on the number and order of rows, `min_samples_*` counts them, and `class_weight: balanced` and the
+smoothing of GaussianNB are computed from unweighted rows.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.adversaries.counted_trees import forest_beliefs, tree_beliefs
+from dit_dask.adversaries.logistic import logistic_beliefs
+from dit_dask.adversaries.neighbours import neighbour_beliefs
+from dit_dask.adversaries.patterns import Patterns
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Floats
+
+Learn = Callable[[Any, Patterns], "Floats | None"]
+
+
+def train_collapsed(model: Any, patterns: Patterns) -> Floats:
+    """Return (n,) beliefs of the model trained on the different rows, with summed weights."""
+    from sklearn.base import clone
+
+    features, secret, weight = patterns.collapsed()
+    trained = clone(model).fit(features, secret, sample_weight=weight)
+    beliefs = np.zeros(patterns.counts.shape[1])
+    beliefs[trained.classes_] = trained.predict_proba(np.ones((1, patterns.attributes)))[0]
+    return beliefs
+
+
+def _any(_value: Any) -> bool:
+    return True
+
+
+def _one_of(*values: Any) -> Callable[[Any], bool]:
+    return lambda value: value in values
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """How a model of this class learns from patterns, if these parameters have such values and all others their defaults."""
+
+    learn: Learn
+    parameters: Mapping[str, Callable[[Any], bool]]
+
+    def applies(self, model: Any) -> bool:
+        """Whether the model has such parameters."""
+        defaults = {name: entry.default for name, entry in inspect.signature(type(model)).parameters.items()}
+        for name, value in model.get_params(deep=False).items():
+            if not (self.parameters[name](value) if name in self.parameters else _is_default(value, defaults[name])):
+                return False
+        return True
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (isinstance(value, bool | int | float | str) and value == default)
+
+
+_NO_EFFECT = {"n_jobs": _any, "verbose": _any, "random_state": _any}
+_SMOOTH = {"solver": _one_of("lbfgs", "newton-cg", "newton-cholesky"), "fit_intercept": _any}
+_COUNTS = {"alpha": _any, "force_alpha": _any, "fit_prior": _any, "class_prior": _any}
+_GROWTH = {"max_depth": _any, "max_leaf_nodes": _any, "min_impurity_decrease": _any, "ccp_alpha": _any, "criterion": _any}
+
+SHORTCUTS: dict[str, Sequence[Shortcut]] = {
+    "DecisionTreeClassifier": (
+        Shortcut(tree_beliefs, {"max_features": _any, "random_state": _any}),
+        Shortcut(train_collapsed, {"max_features": _any, "random_state": _any, **_GROWTH}),
+    ),
+    "RandomForestClassifier": (Shortcut(forest_beliefs, {"n_estimators": _any, "max_features": _any, **_NO_EFFECT}),),
+    "LogisticRegression": (
+        Shortcut(
+            logistic_beliefs,
+            {
+                "C": lambda value: 0 < value <= 1e6,
+                "tol": lambda value: value <= 1e-4,
+                "max_iter": lambda value: value >= 100,
+                **_SMOOTH,
+                **_NO_EFFECT,
+            },
+        ),
+        Shortcut(train_collapsed, {"C": _any, "tol": _any, "max_iter": _any, **_SMOOTH, **_NO_EFFECT}),
+    ),
+    "KNeighborsClassifier": (
+        Shortcut(
+            neighbour_beliefs,
+            {
+                "n_neighbors": _any,
+                "leaf_size": _any,
+                "algorithm": _one_of("auto", "brute", "kd_tree", "ball_tree"),
+                **_NO_EFFECT,
+            },
+        ),
+    ),
+    "BernoulliNB": (Shortcut(train_collapsed, {"binarize": _any, **_COUNTS}),),
+    "CategoricalNB": (Shortcut(train_collapsed, {"min_categories": _any, **_COUNTS}),),
+    "ComplementNB": (Shortcut(train_collapsed, {"norm": _any, **_COUNTS}),),
+    "MultinomialNB": (Shortcut(train_collapsed, _COUNTS),),
+}
+
+
+def shortcuts_of(model: Any) -> tuple[Learn, ...]:
+    """The ways to learn from patterns that hold for a model, the fastest first; a subclass may do anything, so it has none."""
+    if not type(model).__module__.startswith("sklearn."):
+        return ()
+    return tuple(one.learn for one in SHORTCUTS.get(type(model).__name__, ()) if one.applies(model))
