@@ -114,7 +114,8 @@ def find_dialect(peeked: Peeked, encoding: str, given: CsvConfig, columns: Seque
     chosen = (named or fitting or [widest])[0]
     rows = peeked.rows(chosen)
     lines = peeked.rows(replace(chosen, quote=NO_QUOTE))
-    if given.quote is None and len(lines) != len(rows) and all(len(line) == len(lines[0]) for line in lines):
+    is_even = len(lines) != len(rows) and all(len(line) == len(lines[0]) for line in lines)
+    if given.quote is None and is_even and not peeked.is_cut and _fits(peeked, chosen):
         raise InputError(f"{where}: quotes may be around several lines or be part of the cells; set data.csv.quote")
     decimal = given.decimal or _find_decimal(rows[1:])
     return Dialect(chosen.separator, encoding, decimal, chosen.quote)
@@ -147,9 +148,17 @@ def _by_quote(peeked: Peeked, fitting: Sequence[Dialect], where: str) -> list[Di
     for separator in dict.fromkeys(dialect.separator for dialect in fitting):
         by_quote = {dialect.quote: dialect for dialect in fitting if dialect.separator == separator}
         double, single = by_quote.get('"'), by_quote.get("'")
-        is_single = double is None or (single is not None and _has_single_quotes(peeked, double, single, where))
-        kept.append(by_quote["'" if is_single else '"'])
+        if double is None or single is None:
+            is_single = single is not None and _has_quoted_cell(peeked, single)  # else a double quote is not closed
+        else:
+            is_single = _has_single_quotes(peeked, double, single, where)
+        kept.append(replace(fitting[0], separator=separator, quote="'" if is_single else '"'))
     return kept
+
+
+def _has_quoted_cell(peeked: Peeked, dialect: Dialect) -> bool:
+    sign, end = dialect.quote, rf"[\n\r]|{re.escape(dialect.separator)}"
+    return re.search(rf"(?:^|{end}){sign}[^\n\r]*{sign}(?:$|{end})", peeked.text) is not None
 
 
 def _has_single_quotes(peeked: Peeked, double: Dialect, single: Dialect, where: str) -> bool:
@@ -159,9 +168,8 @@ def _has_single_quotes(peeked: Peeked, double: Dialect, single: Dialect, where: 
         return False
     if all(re.fullmatch(r"'.*'", name, re.DOTALL) for name in rows[0]):
         return True
-    start, end = rf"(?:^|[\n\r]|{re.escape(double.separator)})", rf"(?:$|[\n\r]|{re.escape(double.separator)})"
-    if re.search(f'{start}"', peeked.text):
-        if re.search(f"{start}'[^\n\r]*'{end}", peeked.text):
+    if re.search(rf'(?:^|[\n\r]|{re.escape(double.separator)})"', peeked.text):
+        if _has_quoted_cell(peeked, single):
             raise InputError(f"{where}: cells are in single and in double quotes; set data.csv.quote")
         return False
     is_doubled = any(re.fullmatch(r"'.*''.*'", cell, re.DOTALL) for row in rows for cell in row)

@@ -57,7 +57,7 @@ def check_quotes(file: Any, columns: int, where: str, dialect: Dialect) -> None:
 def _refusal(where: str, line: int) -> InputError:
     return InputError(
         f"{where}, line {line}: a quote is opened in this row and not closed where its cell ends; "
-        "close it, and write quotes inside a quoted cell twice"
+        "close it, and write quotes inside a quoted cell twice (data.csv.quote: none if no cell is quoted)"
     )
 
 
