@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dit_dask.config.table import SEPARATORS, CsvConfig
 from dit_dask.errors import InputError, quote
+from dit_dask.inputs.quotes import check_quotes
 from dit_dask.values.numbers import DECIMAL
 
 if TYPE_CHECKING:
@@ -63,8 +64,16 @@ class Peeked:
     is_cut: bool
 
     def rows(self, dialect: Dialect, *, strict: bool = False) -> list[list[str]]:
-        """The first lines of cells; the last one of a cut text may be cut itself."""
-        rows = list(islice(dialect.rows(self.text, strict=strict and not self.is_cut), PEEKED_ROWS + 1))
+        """The first lines of cells; the last one of a cut text may be cut itself.
+
+        An error below the header ends them, unless strictly: it is found again when the table is read.
+        """
+        rows: list[list[str]] = []
+        try:
+            rows.extend(islice(dialect.rows(self.text, strict=strict and not self.is_cut), PEEKED_ROWS + 1))
+        except csv.Error:
+            if strict or not rows:
+                raise
         return rows[:-1] if self.is_cut and 1 < len(rows) <= PEEKED_ROWS else rows
 
 
@@ -114,11 +123,25 @@ def find_dialect(peeked: Peeked, encoding: str, given: CsvConfig, columns: Seque
     chosen = (named or fitting or [widest])[0]
     rows = peeked.rows(chosen)
     lines = peeked.rows(replace(chosen, quote=NO_QUOTE))
-    is_even = len(lines) != len(rows) and all(len(line) == len(lines[0]) for line in lines)
-    if given.quote is None and is_even and not peeked.is_cut and _fits(peeked, chosen):
+    if given.quote is None and _spans_lines(peeked, chosen) and all(len(line) == len(lines[0]) for line in lines):
+        _check_quotes(peeked, chosen, where)
         raise InputError(f"{where}: quotes may be around several lines or be part of the cells; set data.csv.quote")
     decimal = given.decimal or _find_decimal(rows[1:])
     return Dialect(chosen.separator, encoding, decimal, chosen.quote)
+
+
+def _spans_lines(peeked: Peeked, dialect: Dialect) -> bool:
+    """Tell whether quotes are around several lines."""
+    rows = peeked.rows(dialect)
+    return len(rows) != len(peeked.rows(replace(dialect, quote=NO_QUOTE))) or any(
+        "\n" in cell or "\r" in cell for row in rows for cell in row
+    )
+
+
+def _check_quotes(peeked: Peeked, dialect: Dialect, where: str) -> None:
+    """Refuse a quote that is not closed."""
+    columns = _header_width(peeked, dialect)
+    check_quotes(io.StringIO(peeked.text, newline=""), columns, where, dialect.separator, dialect.quote)
 
 
 def _header_width(peeked: Peeked, dialect: Dialect) -> int:
@@ -148,17 +171,13 @@ def _by_quote(peeked: Peeked, fitting: Sequence[Dialect], where: str) -> list[Di
     for separator in dict.fromkeys(dialect.separator for dialect in fitting):
         by_quote = {dialect.quote: dialect for dialect in fitting if dialect.separator == separator}
         double, single = by_quote.get('"'), by_quote.get("'")
-        if double is None or single is None:
-            is_single = single is not None and _has_quoted_cell(peeked, single)  # else a double quote is not closed
-        else:
-            is_single = _has_single_quotes(peeked, double, single, where)
-        kept.append(replace(fitting[0], separator=separator, quote="'" if is_single else '"'))
+        if double is None and single is not None and not _has_quoted_cells(peeked, single):
+            swallowing = replace(single, quote='"')
+            if _spans_lines(peeked, swallowing):
+                _check_quotes(peeked, swallowing, where)
+        is_single = double is None or (single is not None and _has_single_quotes(peeked, double, single, where))
+        kept.append(by_quote["'" if is_single else '"'])
     return kept
-
-
-def _has_quoted_cell(peeked: Peeked, dialect: Dialect) -> bool:
-    sign, end = dialect.quote, rf"[\n\r]|{re.escape(dialect.separator)}"
-    return re.search(rf"(?:^|{end}){sign}[^\n\r]*{sign}(?:$|{end})", peeked.text) is not None
 
 
 def _has_single_quotes(peeked: Peeked, double: Dialect, single: Dialect, where: str) -> bool:
@@ -169,11 +188,17 @@ def _has_single_quotes(peeked: Peeked, double: Dialect, single: Dialect, where: 
     if all(re.fullmatch(r"'.*'", name, re.DOTALL) for name in rows[0]):
         return True
     if re.search(rf'(?:^|[\n\r]|{re.escape(double.separator)})"', peeked.text):
-        if _has_quoted_cell(peeked, single):
+        if _has_quoted_cells(peeked, single):
             raise InputError(f"{where}: cells are in single and in double quotes; set data.csv.quote")
         return False
     is_doubled = any(re.fullmatch(r"'.*''.*'", cell, re.DOTALL) for row in rows for cell in row)
     return is_doubled or any(len(row) != len(rows[0]) for row in rows)
+
+
+def _has_quoted_cells(peeked: Peeked, dialect: Dialect) -> bool:
+    """Tell whether quotes are around some cell of one line."""
+    separator, quote = re.escape(dialect.separator), dialect.quote
+    return re.search(rf"(?:^|[\n\r]|{separator}){quote}[^\n\r]*{quote}(?:$|[\n\r]|{separator})", peeked.text) is not None
 
 
 def _find_decimal(rows: Sequence[Sequence[str]]) -> str:

@@ -33,9 +33,10 @@ def read_header(
     if peeked.is_cut and len(rows) == 1:
         raise InputError(f"{where}: the header line is longer than {PEEKED_BYTES:,} bytes")
     header = rows[0]
+    names = [_with_point(name, dialect) for name in header]
     below = [[_with_point(cell, dialect) for cell in row] for row in rows[1:] if len(row) == len(header)]
     is_known = is_trusted or (columns is not None and set(columns) <= set(header))
-    alike = 0 if is_known else count_cells([_with_point(name, dialect) for name in header], below)
+    alike = 0 if is_known else count_cells(names, below)
     if below and 3 * alike >= len(header) > 0 < alike:
         raise InputError(
             f"{where}: the first line looks like a row of data: {alike} of its {len(header)} cells are like those below them; "

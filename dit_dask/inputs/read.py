@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import difflib
+import io
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import Config
@@ -33,12 +34,9 @@ UNPACK = {".gz": BoundedGzip, ".zst": BoundedZstd}
 class TextRules:
     """What is known about text files before they are looked at."""
 
-    csv: CsvConfig
-    columns: NumberColumns
-    has_names: bool = False  # in the first lines, whatever these look like
-
-
-UNKNOWN = TextRules(CsvConfig(), NumberColumns())
+    csv: CsvConfig = field(default_factory=CsvConfig)
+    columns: NumberColumns = field(default_factory=NumberColumns)
+    is_named: bool = False  # first lines are names, whatever they look like
 
 
 def read_frame(config: Config, columns: Sequence[str] | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -66,14 +64,14 @@ def read_source(
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
     # data.csv is about the source: a synthetic table may be written in another way
-    rules = TextRules(CsvConfig(), _number_columns(config), config.data.header)
+    rules = replace(_source_rules(config), csv=CsvConfig())
     return read_files(*table_files(source, options, config, where), columns, where, rules)
 
 
 def read_files(
-    location: Location, fs: Any, paths: Sequence[str], columns: Sequence[str] | None, where: str, rules: TextRules = UNKNOWN
+    location: Location, fs: Any, paths: Sequence[str], columns: Sequence[str] | None, where: str, rules: TextRules
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Read files of one table, in order; also return their URLs. `is_named`: first lines are names, whatever they look like."""
+    """Read files of one table, in order; also return their URLs."""
     import pandas as pd
 
     names = tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
@@ -159,31 +157,29 @@ def _unpacked(file: Any, name: str, where: str) -> Any:
 
 def _read_csv(file: Any, columns: Sequence[str] | None, where: str, rules: TextRules) -> pd.DataFrame:
     peeked, dialect = look(file, rules.csv, columns, where)
-    header = read_header(peeked, dialect, where, columns, is_trusted=rules.has_names)
+    header = read_header(peeked, dialect, where, columns, is_trusted=rules.is_named)
     columns = header if columns is None else columns
     known = f"read with {dialect.described()}; data.csv sets them"
     check_names(header, columns, where, f"; {known}")
     told, usual = asdict(rules.csv), asdict(Dialect())
     if any(told[key] is None and value != usual[key] for key, value in asdict(dialect).items()):
         logging.getLogger("dit_dask.inputs").info("%s is %s", where, known)
-    frame = _read_cells(file, (len(header), columns), dialect, where)
+    frame = _read_cells(file, header, columns, dialect, where)
     return rules.columns.with_points(frame, dialect, is_given=rules.csv.decimal is not None, where=where)
 
 
-def _read_cells(file: Any, used: tuple[int, Sequence[str]], dialect: Dialect, where: str) -> pd.DataFrame:
-    """Read the used columns, of so many, as text."""
+def _read_cells(file: Any, header: Sequence[str], columns: Sequence[str], dialect: Dialect, where: str) -> pd.DataFrame:
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    width, columns = used
     uneven: list[Any] = []
 
     def refuse(row: Any) -> str:
         uneven.append(row)
         return "skip"
 
-    counted = CountedLines(file)
     is_utf8 = dialect.encoding in ("utf-8", "utf-8-sig")
+    counted = CountedLines(file)
     try:
         table = arrow.read_csv(
             counted,
@@ -202,10 +198,10 @@ def _read_cells(file: Any, used: tuple[int, Sequence[str]], dialect: Dialect, wh
     except (UnicodeError, pa.ArrowInvalid) as error:
         if isinstance(error, UnicodeError) or "UTF8" in str(error):
             raise InputError(f"{where} is not {dialect.encoding} text throughout; set data.csv.encoding") from error
-        check_quotes(file, width, where, dialect)  # a better reason, if that is it
+        _check_quotes(file, header, dialect, where)  # a better reason, if that is it
         raise
     if counted.lines > table.num_rows + 1:  # some cell has several lines, or lines are empty
-        check_quotes(file, width, where, dialect)
+        _check_quotes(file, header, dialect, where)
     if uneven:
         row = uneven[0]
         raise InputError(
@@ -214,6 +210,19 @@ def _read_cells(file: Any, used: tuple[int, Sequence[str]], dialect: Dialect, wh
         )
     frame: pd.DataFrame = table.to_pandas()
     return frame
+
+
+def _check_quotes(file: Any, header: Sequence[str], dialect: Dialect, where: str) -> None:
+    """Read the file again, cell by cell."""
+    if dialect.quote == NO_QUOTE:
+        return
+    file.seek(0)
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    text = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline="")
+    try:
+        check_quotes(text, len(header), where, dialect.separator, dialect.quote)
+    finally:
+        text.detach()  # the file is closed by who opened it
 
 
 def _read_excel(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataFrame:

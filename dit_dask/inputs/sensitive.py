@@ -41,7 +41,8 @@ def encode_sensitive(column: Column, config: Config) -> tuple[Secret, Codes]:
     hierarchy = None if secret.hierarchy is None else with_leaf(secret.hierarchy, MISSING)
     every = np.full(len(column.rows), len(secret.levels), np.int32)
     every[present.rows] = codes
-    return replace(secret, levels=(*secret.levels, MISSING), hierarchy=hierarchy), every
+    # missing cells have no place in an order
+    return Secret(secret.name, (*secret.levels, MISSING), hierarchy), every
 
 
 def _encode_labels(column: Column, described: SensitiveConfig, config: Config) -> tuple[Secret, Codes]:

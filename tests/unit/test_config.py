@@ -119,7 +119,7 @@ def test_a_wrong_test_says_what_was_expected_and_where(test: Any, message: str) 
         ({"measures": [{"target": "s"}]}, "measures[0].name is missing"),
         (
             {"measures": [{"name": "discrimination", "target": "s", "keys": ["x"]}], "gates": ["delta < 1"]},
-            "this config has none",
+            "gates: delta and the like judge tests",
         ),
     ],
 )
