@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dit_dask.audit.controls import ControlSummary
@@ -112,14 +112,31 @@ class Evidence:
 
 def judge(gates: Sequence[Gate], evidence: Evidence, own: Mapping[str, Sequence[Gate]] | None = None) -> list[Verdict]:
     """Judge every sanitised test by every gate, and by its own ones; measures by those that name them."""
-    verdicts: list[Verdict] = []
-    for gate in gates:
-        verdicts += JUDGES[gate.kind](gate, evidence)
+    judged = [(gate, verdict) for gate in gates for verdict in JUDGES[gate.kind](gate, evidence)]
     for test, only in (own or {}).items():
         chosen = Evidence([one for one in evidence.summaries if one.test == test], (), evidence.distributions)
-        for gate in only:
-            verdicts += JUDGES[gate.kind](gate, chosen)
-    return verdicts
+        judged += [(gate, verdict) for gate in only for verdict in JUDGES[gate.kind](gate, chosen)]
+    limited = {verdict.test for gate, verdict in judged if not _demands_influence(gate)}
+    return [
+        _without_limit(gate, verdict) if _demands_influence(gate) and verdict.passed and verdict.test not in limited else verdict
+        for gate, verdict in judged
+    ]
+
+
+def _demands_influence(gate: Gate) -> bool:
+    """Whether a gate on a statistic of inference is met by large values: beside an upper limit, never alone, that is a check."""
+    if gate.kind != "statistic" or by_name()[gate.name].power is None:
+        return False
+    return not (OPERATORS[gate.symbol].is_upper_limit or gate.symbol == "==")
+
+
+def _without_limit(gate: Gate, verdict: Verdict) -> Verdict:
+    """A gate such as delta > 0.4, copied from --fail-on, would let exactly the unsafe releases pass."""
+    reason = (
+        f"{verdict.reason}, but this gate demands that persons have influence, and no other gate limits it: "
+        f"write {gate.label} <= {gate.limit:g} if that is meant"
+    )
+    return replace(verdict, status="inconclusive", reason=reason)
 
 
 def _judged(gate: Gate, summaries: Sequence[TestSummary]) -> list[TestSummary]:
@@ -162,6 +179,9 @@ def _verdict(gate: Gate, summary: TestSummary, value: Figure) -> Verdict:
 def _doubt(gate: Gate, summary: TestSummary) -> str | None:
     """Return why a gate that holds could not have failed, or None if it could."""
     power = by_name()[gate.name].power
+    if _holds_always(gate):
+        least, most = by_name()[gate.name].values
+        return f"{gate.label} always lies between {least:g} and {most:g}, so this gate could not have failed: set another limit"
     if power is None or not (OPERATORS[gate.symbol].is_upper_limit or gate.symbol == "=="):
         return None
     if summary.delta == 0:
@@ -185,6 +205,14 @@ def _doubt(gate: Gate, summary: TestSummary) -> str | None:
         f"even the most influential person that could be in this table, published raw, {most} ({reached.adversary}), "
         f"so this gate could not have failed: {ADVICE}"
     )
+
+
+def _holds_always(gate: Gate) -> bool:
+    """Whether every value that the statistic can take meets the gate."""
+    least, most = by_name()[gate.name].values
+    if gate.symbol == "!=":
+        return gate.limit is not None and not least <= gate.limit <= most
+    return gate.holds(least) and gate.holds(most)  # one-sided conditions that hold at both ends hold between them
 
 
 def _judge_claims(gate: Gate, evidence: Evidence) -> list[Verdict]:
