@@ -21,7 +21,7 @@ from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.power import Attainable
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
-from dit_dask.sanitizers.claims import Recheck
+from dit_dask.sanitizers.claims import NO_IDENTICAL_ROWS, IdenticalRows, Recheck
 from dit_dask.storage.documents import write_json
 from dit_dask.storage.folder import Folder
 from dit_dask.values.intervals import lower_limit, upper_limit
@@ -101,6 +101,8 @@ class TestSummary:
     repeats: Exceedance | None = None
     sampling: Sampling | None = None
     external: ExternalCalls | None = None
+    homogeneous: float = 0.0  # share of the published rows in classes with one sensitive value
+    identical: IdenticalRows = NO_IDENTICAL_ROWS
     withheld: bool = False  # too few rows: its figures are in the private tier only
 
     def figure(self, name: str, key: str | None = None) -> Figure:
@@ -159,6 +161,10 @@ class TestSummary:
         if self.external is not None:
             shown["oracle"] = dict(self.external.probe)
             shown["skipped_records"] = list(self.external.skipped_records)
+        if self.homogeneous:
+            shown["homogeneous"] = self.homogeneous
+        if self.identical != NO_IDENTICAL_ROWS:
+            shown["identical_rows"] = asdict(self.identical)
         if self.withheld:
             shown["withheld"] = True
         return shown
@@ -183,6 +189,8 @@ class TestSummary:
             _read_repeats(document["repeats"]) if "repeats" in document else None,
             _read_sampling(document["sampling"]) if "sampling" in document else None,
             ExternalCalls(document["oracle"], document["skipped_records"]) if "oracle" in document else None,
+            document.get("homogeneous", 0.0),
+            IdenticalRows(**document.get("identical_rows", {})),
             document.get("withheld", False),
         )
 
@@ -235,6 +243,8 @@ def summarise(state: TestState, outcome: Outcome, attainable: Attainable | None)
         added.repeats,
         _sampling(state, outcome.description.statistics),
         _external_calls(state),
+        release.homogeneous,
+        release.identical,
     )
 
 

@@ -293,7 +293,9 @@ def gate(options: argparse.Namespace) -> int:
     summaries, entries, stored = results.summaries, results.entries, results.verdict
     forbidden = [gates.parse_forbidden(text, "--fail-on", {entry.measure for entry in entries}) for text in options.fail_on]
     evidence = Evidence(summaries, entries, results.distributions())
-    verdicts = judge(forbidden, evidence) if forbidden else list(stored.verdicts)
+    broken = [one for one in stored.verdicts if one.gate == gates.CLAIMS and one.status == "failed"]  # whatever is asked
+    judged = judge(forbidden, evidence)
+    verdicts = [*judged, *(one for one in broken if one not in judged)] if forbidden else list(stored.verdicts)
     if not verdicts:
         raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
     verdict = RunVerdict(verdicts, stored.controls, stored.has_controls, stored.warnings)
