@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.audit.adversary_summary import AdversarySummary, accuracy_of
+from dit_dask.audit.excess import excess_of
 from dit_dask.audit.manifest import Manifest, read_finished, read_summary_objects
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import Figure, Statistics, by_name, number_of, plain
@@ -16,7 +17,7 @@ from dit_dask.audit.test import Test
 from dit_dask.engines import engines_of
 from dit_dask.engines.controls import RAW
 from dit_dask.engines.gain import GainTally
-from dit_dask.engines.influence import EffectiveEpsilon, Exceedance, ExceedanceShares, Simulation
+from dit_dask.engines.influence import EffectiveEpsilon, EstimateSummary, Exceedance, ExceedanceShares, Excess, Simulation
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.power import Attainable
 from dit_dask.errors import InputError
@@ -149,7 +150,8 @@ class TestSummary:
     def _optional(self) -> dict[str, Any]:
         shown: dict[str, Any] = {}
         if self.repeats is not None:
-            shown["repeats"] = asdict(self.repeats)
+            excess = {name: asdict(one) | {"interval": list(one.interval)} for name, one in self.repeats.excess.items()}
+            shown["repeats"] = asdict(self.repeats) | {"excess": excess}
         if self.simulation is not None:
             loss = self.simulation.effective_epsilon
             shown["largest_unbiased"] = plain(self.simulation.largest_unbiased)
@@ -214,7 +216,11 @@ def _read_simulation(document: Mapping[str, Any]) -> Simulation:
 
 def _read_repeats(document: Mapping[str, Any]) -> Exceedance:
     over = {limit: ExceedanceShares(**shares) for limit, shares in document["over"].items()}
-    return Exceedance(document["count"], document["noise"], over)
+    excess = {
+        name: Excess(one["estimate"], (float(one["interval"][0]), float(one["interval"][1])))
+        for name, one in document["excess"].items()
+    }
+    return Exceedance(**dict(document) | {"over": over, "excess": excess})
 
 
 def _read_sampling(document: Mapping[str, Any]) -> Sampling:
@@ -240,12 +246,18 @@ def summarise(state: TestState, outcome: Outcome, attainable: Attainable | None)
         attainable,
         round(state.seconds, 6),
         added.simulation,
-        added.repeats,
+        _repeats(added),
         _sampling(state, outcome.description.statistics),
         _external_calls(state),
         release.homogeneous,
         release.identical,
     )
+
+
+def _repeats(added: EstimateSummary) -> Exceedance | None:
+    if added.repeats is None or added.bounds is None:
+        return added.repeats
+    return replace(added.repeats, excess=excess_of(added.bounds))
 
 
 def _adversaries(test: Test, description: Description) -> dict[str, AdversarySummary]:
