@@ -14,7 +14,6 @@ from dit_dask.values.table import Rows, Table
 
 if TYPE_CHECKING:
     from dit_dask.audit.summary import TestSummary
-    from dit_dask.values.arrays import Ints
 
 MOST_SECRETS, MOST_SECRET_SHARE = 50, 0.05
 FEWEST_ROWS = 100
@@ -23,11 +22,12 @@ WORDS_OF_TEXT = 4  # on average in a label: free text
 MARKS_OF_MISSING = frozenset(("na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "-", "--", ".", "?", "missing"))
 
 
-def data_warnings(rows: Rows) -> list[str]:
-    """What the table itself makes doubtful."""
+def data_warnings(rows: Rows, person_ids: Sequence[str] = ()) -> list[str]:
+    """What the table itself makes doubtful; `person_ids` are columns that look like a person's id and repeat."""
     table, schema = rows.table, rows.table.schema
     return [
         *_few_rows(rows),
+        *_repeated_ids(person_ids),
         *_many_secrets(schema, rows.used),
         *_identifiers(table),
         *_free_text(schema),
@@ -38,6 +38,14 @@ def data_warnings(rows: Rows) -> list[str]:
 def _few_rows(rows: Rows) -> Iterator[str]:
     if rows.used < FEWEST_ROWS:
         yield f"only {rows.used} rows are used: distributions of fewer than {FEWEST_ROWS} say little"
+
+
+def _repeated_ids(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        yield (
+            f"the column {name!r} looks like a person's id, and ids repeat: rows are not persons here, and removing one row "
+            "does not remove the person; name it as schema.subject, or keep one row of each person"
+        )
 
 
 def _many_secrets(schema: Schema, rows: int) -> Iterator[str]:
@@ -87,28 +95,22 @@ def _missing_labels(schema: Schema) -> Iterator[str]:
             yield f"the column {name!r} has {marks} as a value like any other: if it means missing, name it in data.missing"
 
 
-def gate_warnings(gates: Sequence[Gate], own: Mapping[str, Sequence[Gate]], summaries: Sequence[TestSummary]) -> list[str]:
-    """What makes gates doubtful: samples, and claims that hold only because of identical rows."""
-    warnings = []
+def gate_warnings(
+    gates: Sequence[Gate], own: Mapping[str, Sequence[Gate]], summaries: Sequence[TestSummary], rows: Rows
+) -> list[str]:
+    """What makes gates doubtful: tests of some rows only, and tables that are a part of the source."""
+    warnings, complete = [], rows.read - rows.dropped
     for one in summaries:
         judged = [gate for gate in (*gates, *own.get(one.test, ())) if gate.kind == "statistic" and gate.judges(one.test)]
-        if one.sampling is not None and judged and one.is_sanitised:
-            tested = int(one.figure("records") or 0)
+        tested = int(one.figure("records") or 0)
+        if judged and one.is_sanitised and tested < rows.used:
             warnings.append(
-                f"{one.test}: gates judge a sample of {tested:,} of {one.sampling.rows:,} rows; "
+                f"{one.test}: gates judge a sample of {tested:,} of {rows.used:,} rows; "
                 "a person outside the sample may lie above"
             )
+    if (gates or own) and rows.used < complete:
+        warnings.append(
+            f"gates judge a table of {rows.used:,} of {complete:,} complete rows (data.limit or data.sample): the table that "
+            "is published must be the same"
+        )
     return warnings
-
-
-def looks_like_person_id(name: str) -> bool:
-    """Whether a column is named as if it told persons apart."""
-    words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
-    people = {"patient", "person", "subject", "customer", "client", "member", "user", "employee", "respondent", "participant"}
-    return bool(people & set(words)) and bool({"id", "no", "nr", "number", "key", "code", "uuid"} & set(words))
-
-
-def repeats(values: Ints) -> bool:
-    """Whether ids occur more than once, as those of persons with several rows do."""
-    _, counts = np.unique(values, return_counts=True)
-    return bool(counts.max(initial=0) > 1)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from dit_dask.errors import InputError, quote, unknown
+from dit_dask.errors import InputError, describe_value, unknown
 
 LARGEST_INTEGER = 2**63 - 1
 REQUIRED: Any = object()
@@ -48,8 +48,7 @@ class Leaf:
 
 def refuse(where: str, expected: str, got: object) -> InputError:
     """Phrase every wrong value the same way."""
-    shown = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(got)) or quote(got)
-    return InputError(f"{where} must be {expected}; got {shown}")
+    return InputError(f"{where} must be {expected}; got {describe_value(got)}")
 
 
 @dataclass(frozen=True)
