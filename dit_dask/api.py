@@ -55,8 +55,8 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether every gate passed; False where one cannot be judged."""
-        return self.verdict.is_allowed
+        """Whether every gate passed; False where one cannot be judged, or none is set."""
+        return self.verdict.status == "passed"
 
     @property
     def tests(self) -> list[dict[str, Any]]:

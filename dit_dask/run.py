@@ -28,7 +28,7 @@ from dit_dask.audit.state import TestState
 from dit_dask.audit.summary import Outcome, TestSummary, summarise
 from dit_dask.audit.test import Test
 from dit_dask.audit.verdict import Evidence, RunVerdict, claim_verdict, judge, read_verdict, write_verdict
-from dit_dask.audit.warnings import data_warnings, gate_warnings
+from dit_dask.audit.warnings import data_warnings, gate_warnings, release_warnings
 from dit_dask.config.document import Config
 from dit_dask.errors import DitError, InputError
 from dit_dask.execution import external, measures, tests
@@ -340,7 +340,7 @@ def _resolve_config(config: Config, key: bytes) -> dict[str, Any]:
         "version": 1,
         "name": config.name,
         "data": asdict(config.data),
-        "schema": asdict(config.checked_schema),
+        "schema": config.checked_schema.document(),
         "tests": [point.document() for point in config.tests],
         "measures": [point.measure.document() for point in config.measures],
         "gates": config.gates,
@@ -462,7 +462,9 @@ def _judge(prepared: PreparedRun, results: Results) -> RunVerdict:
     config, chosen, summaries = prepared.config, prepared.gates, results.summaries
     own = {test.id: own_gates(test.config) for test in prepared.tests if test.config.gates}
     verdicts = judge(chosen, Evidence(summaries, results.entries, results.distributions()), own)
-    warnings = [*data_warnings(prepared.rows, prepared.person_ids), *gate_warnings(chosen, own, summaries, prepared.rows)]
+    controls = results.verdict.controls if config.controls else ()
+    warnings = [*data_warnings(prepared.rows, prepared.person_ids), *release_warnings(summaries)]
+    warnings += gate_warnings(chosen, own, summaries, prepared.rows, controls)
     judged = {verdict.test for verdict in verdicts if verdict.gate == CLAIMS}
     for one in summaries:
         if one.claim_holds is False and one.test not in judged:
@@ -471,7 +473,7 @@ def _judge(prepared: PreparedRun, results: Results) -> RunVerdict:
                 verdicts.append(broken)
             else:
                 warnings.append(f"{one.test}: {broken.reason}")
-    return RunVerdict(verdicts, results.verdict.controls if config.controls else (), config.controls, warnings)
+    return RunVerdict(verdicts, controls, config.controls, warnings)
 
 
 class Clock:

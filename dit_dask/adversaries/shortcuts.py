@@ -1,8 +1,8 @@
 """Which scikit-learn classifiers learn the same from patterns, and with which parameters.
 
 A parameter that is not named here must have its default. Everything else is trained on the rows of the release: bootstraps
-and shuffles depend on the number and order of rows, `min_samples_*` counts them, and `class_weight: balanced` and the
-smoothing of GaussianNB are computed from unweighted rows.
+and shuffles depend on the number and order of rows, `min_samples_*` counts them, and `class_weight: balanced` is computed
+from unweighted rows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.adversaries.counted_trees import forest_beliefs, tree_beliefs
+from dit_dask.adversaries.gaussian_nb import gaussian_beliefs
 from dit_dask.adversaries.logistic import logistic_beliefs
 from dit_dask.adversaries.neighbours import neighbour_beliefs
 from dit_dask.adversaries.patterns import Patterns
@@ -101,6 +102,7 @@ SHORTCUTS: dict[str, Sequence[Shortcut]] = {
     ),
     "BernoulliNB": (Shortcut(train_collapsed, {"binarize": _any, **_COUNTS}),),
     "CategoricalNB": (Shortcut(train_collapsed, {"min_categories": _any, **_COUNTS}),),
+    "GaussianNB": (Shortcut(gaussian_beliefs, {"var_smoothing": _any}),),
     "ComplementNB": (Shortcut(train_collapsed, {"norm": _any, **_COUNTS}),),
     "MultinomialNB": (Shortcut(train_collapsed, _COUNTS),),
 }

@@ -237,8 +237,9 @@ class Field:
     """One key of a record: what it takes, its default, and what it means.
 
     `sweep`: a list of values makes one test for each. `affects_result=False`: the key says how, not what, so it is no part of
-    a run's identity. `file`: a path relative to the config, which a deployed audit takes along. `secret`: it may hold
-    credentials, so its values are never shown.
+    a run's identity. `only_if_set`: at its default it is none either, so that a new key does not rename earlier runs. `file`: a
+    path relative to the config, which a deployed audit takes along. `secret`: it may hold credentials, so its values are never
+    shown.
     """
 
     constraint: Constraint
@@ -248,6 +249,7 @@ class Field:
     affects_result: bool = True
     file: bool = False
     secret: bool = False
+    only_if_set: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Describe the key, and the list where it may sweep."""
@@ -472,4 +474,9 @@ def declared(constraint: Constraint, document: Any, chosen: Callable[[Field], bo
 
 def result_document(constraint: Constraint, document: Any) -> Any:
     """Copy a document without the fields that cannot change a result."""
-    return constraint.rewrite(document, lambda entry, value, _: value if entry.affects_result else DROP, "")
+
+    def keep(entry: Field, value: Any, _where: str) -> Any:
+        is_default = entry.only_if_set and value == entry.default
+        return value if entry.affects_result and not is_default else DROP
+
+    return constraint.rewrite(document, keep, "")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
-from dit_dask.inputs.header import PEEKED_BYTES
+from dit_dask.inputs.dialect import PEEKED_BYTES
 from dit_dask.inputs.load import missing_cells
 from dit_dask.inputs.read import read_frame
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files

@@ -117,6 +117,17 @@ def test_naive_bayes_is_the_same_on_different_rows(release: Release, model: Any)
 
 
 @settings(max_examples=60)
+@given(releases(), st.sampled_from([1e-9, 1e-2, 0.5]))
+def test_gaussian_naive_bayes_is_scikit_learns(release: Release, smoothing: float) -> None:
+    model = GaussianNB(var_smoothing=smoothing)
+    with np.errstate(all="ignore"):
+        expected = train_on_rows(model, release, weighted=True)
+        mine = learned(model, release)
+    # a variance of 1e-9 magnifies the rounding of a mean, 1e-16, in the exponent (1 - mean)² / variance
+    np.testing.assert_allclose(mine, expected, atol=1e-6)
+
+
+@settings(max_examples=60)
 @given(releases(), st.booleans(), st.sampled_from([0.01, 1.0, 30.0]))
 def test_logistic_regression_is_the_optimum_that_a_patient_solver_approaches(
     release: Release, intercept: bool, c: float
@@ -159,7 +170,7 @@ def test_a_tree_is_not_counted_where_no_record_has_the_target_pattern_or_roundin
         AdaBoostClassifier(),
         BaggingClassifier(),
         ExtraTreesClassifier(),
-        GaussianNB(),
+        GaussianNB(priors=[0.5, 0.5]),
         MLPClassifier(),
         SGDClassifier(loss="log_loss"),
         make_pipeline(StandardScaler(), LogisticRegression()),
