@@ -12,9 +12,8 @@ from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs.dialect import PEEKED_BYTES
 from dit_dask.inputs.load import missing_cells
-from dit_dask.inputs.read import read_frame
+from dit_dask.inputs.read import UNPACK, read_frame
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
-from dit_dask.storage.compression import BoundedGzip
 from dit_dask.storage.filesystem import reading
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def _column_names(config: Config) -> list[str]:
                 import pyarrow.parquet as pq
 
                 return [str(column) for column in pq.ParquetFile(file).schema_arrow.names]
-            opened = BoundedGzip(file, name) if name.endswith(".gz") else file
+            opened = next((unpack(file, name) for end, unpack in UNPACK.items() if name.endswith(end)), file)
             content: bytes = opened.read(PEEKED_BYTES)
         return _header_with(content, _used_columns(config))
 
