@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -43,11 +44,25 @@ def repeated_person_ids(config: Config, frame: pd.DataFrame | None = None) -> li
         chosen = [name for name in dict.fromkeys(names) if looks_like_person_id(name) and names.count(name) == 1]
         if not chosen:
             return []
-        cells = (read_frame(config, chosen)[0] if frame is None else frame).rename(columns=str)
+        cells = (_read_again(config, chosen) if frame is None else frame).rename(columns=str)
     except (InputError, OSError, ValueError):  # the table itself was read: a warning is no reason to refuse it
         return []
     present = {name: cells[name][~missing_cells(cells, [name], config.data.missing)] for name in chosen}
     return [name for name, ids in present.items() if ids.astype(str).duplicated().any()]
+
+
+def _read_again(config: Config, columns: Sequence[str]) -> pd.DataFrame:
+    """Read columns of a source that was read before, without saying again how it is written."""
+    logger = logging.getLogger("dit_dask.inputs")
+    logger.addFilter(_refuse)
+    try:
+        return read_frame(config, columns)[0]
+    finally:
+        logger.removeFilter(_refuse)
+
+
+def _refuse(_: logging.LogRecord) -> bool:
+    return False
 
 
 def _column_names(config: Config) -> list[str]:

@@ -25,7 +25,8 @@ from tests.conftest import ROOT
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One finished run of the shipped quickstart."""
     output = tmp_path_factory.mktemp("runs")
-    done = dit("run", ROOT / "configs" / "quickstart.yaml", "--out", output, "--set", "data.limit=200", "--workers", 1)
+    settings = ("--set", "data.limit=200", "--set", "gates=['mean_gain <= 0.5']")
+    done = dit("run", ROOT / "configs" / "quickstart.yaml", "--out", output, *settings, "--workers", 1)
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.splitlines()[-1])
 
@@ -132,10 +133,13 @@ def test_gates_decide_the_exit_code(config_file: Path, finished: Path, tmp_path:
     folder = breached.stdout.splitlines()[-1]
     assert "<strong>FAIL.</strong>" in (Path(folder) / "report.html").read_text()
     assert dit("gate", folder).returncode == 1
-    passed = dit("gate", folder, "--fail-on", "delta > 5")
-    assert passed.returncode == 0
-    assert re.match(r"PASS  delta <= 5  mondrian-k2: delta is \d", passed.stdout)
-    assert dit("gate", finished, "--fail-on", "delta > 5", "--fail-on", "records == 200").returncode == 1
+    passed = dit("gate", folder, "--fail-on", "mean_gain > 0.9")
+    assert passed.returncode == 0, passed.stdout
+    assert re.match(r"PASS  mean_gain <= 0.9  mondrian-k2: mean_gain is \d", passed.stdout)
+    always = dit("gate", folder, "--fail-on", "delta > 5")
+    assert always.returncode == 1
+    assert always.stdout.startswith("INCONCLUSIVE  delta <= 5  mondrian-k2: ")
+    assert dit("gate", finished, "--fail-on", "mean_gain > 0.9", "--fail-on", "records == 200").returncode == 1
     assert dit("gate", finished).returncode == 0
 
 
