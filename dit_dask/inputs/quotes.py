@@ -49,7 +49,7 @@ def check_quotes(lines: Iterable[str], columns: int, where: str, separator: str,
 def _refusal(where: str, line: int) -> InputError:
     return InputError(
         f"{where}, line {line}: a quote is opened in this row and not closed where its cell ends; "
-        "close it, and write quotes inside a quoted cell twice, or set data.csv.quote if it is not a quote"
+        "close it, and write quotes inside a quoted cell twice (data.csv.quote: none if no cell is quoted)"
     )
 
 
