@@ -16,6 +16,7 @@ from dit_dask.inputs.load import load_columns
 from dit_dask.measures.base import BarChart
 from dit_dask.measures.discrimination.chance import compute_chance_rate
 from dit_dask.measures.discrimination.contingency import (
+    OPTION,
     combine_codes,
     compute_rate_from_codes,
     encode_columns,
@@ -140,7 +141,7 @@ class Search:
     def __init__(self, frame: pd.DataFrame, target: str | None, sensitive: str | None, missing: str | None) -> None:
         if len(frame) < 2:
             raise InputError(f"risk needs at least 2 rows; got {len(frame)}")
-        found, kept = encode_columns({str(name): frame[name] for name in frame.columns}, missing)
+        found, kept = encode_columns({str(name): frame[name] for name in frame.columns}, missing, OPTION)
         self._columns = {str(name): column for name, column in zip(frame.columns, found, strict=True)}
         self._target = self._columns.get(target) if target is not None else None
         self._sensitive = self._columns.get(sensitive) if sensitive not in (None, target) else None

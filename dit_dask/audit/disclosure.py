@@ -55,11 +55,12 @@ def shareable_verdict(verdict: Verdict, hidden: Sequence[str]) -> Verdict:
 
 
 def shareable_run_verdict(verdict: RunVerdict, hidden: Sequence[str]) -> RunVerdict:
-    """Return the verdict of a run without figures of the hidden tests, and without controls of few rows."""
+    """Return the verdict of a run without figures and warnings of the hidden tests, and without controls of few rows."""
     verdicts = [shareable_verdict(one, hidden) for one in verdict.verdicts]
     counted = [(control, control.statistics.figure("records") or 0) for control in verdict.controls]
     controls = [control for control, rows in counted if rows >= MIN_DISCLOSED_COUNT]
-    return replace(verdict, verdicts=verdicts, controls=controls)
+    warnings = [text for text in verdict.warnings if not text.startswith(tuple(f"{test}: " for test in hidden))]
+    return replace(verdict, verdicts=verdicts, controls=controls, warnings=warnings)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from dit_dask.errors import InputError
 if TYPE_CHECKING:
     from dit_dask.audit.verdict import RunVerdict, Verdict
     from dit_dask.config.document import Config
+    from dit_dask.reporting.planned import PlannedRun
     from dit_dask.run import RunResult
     from dit_dask.storage.folder import Folder
 
@@ -180,45 +181,48 @@ def init(options: argparse.Namespace) -> int:
 
 def plan(options: argparse.Namespace) -> int:
     """dit plan."""
-    from dit_dask import cluster
     from dit_dask import run as runner
-    from dit_dask.audit import plan as planner
     from dit_dask.audit.grammar import read_config
-    from dit_dask.execution.external import assume_probe_results
-    from dit_dask.reporting.text import align
+    from dit_dask.reporting.planned import PlannedRun, PlannedTest
+    from dit_dask.storage.documents import dump_json
     from dit_dask.storage.filesystem import UnsetVariableError
 
     checked = read_config(options.config, options.set)
     try:
-        prepared = runner.prepare(checked)
+        planned = _planned(checked)
     except UnsetVariableError as error:
-        for name in runner.test_names(checked):
-            write_line(name)
-        write_line(f"no estimate without the data: {error}")
-        return OK
+        reason = f"no estimate without the data: {error}"
+        planned = PlannedRun([PlannedTest(name) for name in runner.test_names(checked)], reason=reason)
+    write_lines(dump_json(planned.document()) if options.json else planned.text())
+    return OK
+
+
+def _planned(checked: Config) -> PlannedRun:
+    from dit_dask import cluster
+    from dit_dask import run as runner
+    from dit_dask.audit import plan as planner
+    from dit_dask.audit.warnings import data_warnings
+    from dit_dask.execution.external import assume_probe_results
+    from dit_dask.reporting.planned import PlannedRun, PlannedTest
+
+    prepared = runner.prepare(checked)
     workers = cluster.workers(checked.cluster)
     tests, limits = assume_probe_results(prepared.tests)
     plans = planner.make(tests, workers, limits)
-    lines = [["test", "engine", "rows", "distinct", "tasks", "engine s"]]
+    planned = []
     for test in tests:
-        planned = plans[test.id]
-        counts = (len(test.audited), planned.distinct, planned.tasks)
-        most = "at most " if test.policy.planned_by_calls else ""
-        lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{most}{planned.seconds:.1f}"])
-    if plans:
-        write_lines(align(lines))
-    if limits:
-        write_line(
-            "external sanitizers are not called by a plan: their time is that of calls that all take their whole time limit"
-        )
-    for measurement in prepared.measure_plan.measurements if prepared.measure_plan else ():
-        write_line(f"measure  {measurement.id}")
-    seconds, needed = sum(planned.seconds for planned in plans.values()), planner.memory_needed(cluster.memory(checked.cluster))
-    rows = prepared.rows
-    write_line(rows.described())
-    write_line(f"about {seconds / workers:.0f} s on {workers} workers, after start-up; about {needed / 1e6:,.0f} MB a worker")
-    write_line(f"would write {prepared.folder.url}")
-    return OK
+        made = plans[test.id]
+        sizes = (len(test.audited), made.distinct, made.tasks, made.seconds)
+        planned.append(PlannedTest(test.id, test.engine, *sizes, test.policy.planned_by_calls))
+    return PlannedRun(
+        planned,
+        prepared.folder.url,
+        [one.id for one in prepared.measure_plan.measurements] if prepared.measure_plan else [],
+        prepared.rows.described(),
+        workers,
+        planner.memory_needed(cluster.memory(checked.cluster)),
+        data_warnings(prepared.rows, prepared.person_ids),
+    )
 
 
 def leave_out(options: argparse.Namespace) -> int:
@@ -259,7 +263,8 @@ def rank_columns(options: argparse.Namespace) -> int:
     write_json(folder, "risk.json", ranking.document())
     folder.write("risk.svg", ranking.drawing().encode())
     if options.json:
-        write_lines(dump_json(ranking.document()))
+        head = {"run": folder.url, "status": "none", "tests": [], "measures": [], "verdicts": [], "warnings": []}
+        write_lines(dump_json(head | ranking.document()))
     else:
         write_lines(ranking.text())
         write_line(folder.url)
@@ -312,9 +317,16 @@ def compare(options: argparse.Namespace) -> int:
     """dit compare."""
     from dit_dask.audit.summary import read_complete
     from dit_dask.reporting import compare as comparison
+    from dit_dask.storage.documents import dump_json
 
-    (_, before), (_, after) = (read_complete(_folder(url)) for url in (options.run, options.other))
+    folders = [_folder(url) for url in (options.run, options.other)]
+    before, after = (comparison.ComparedRun(folder.url, *read_complete(folder)) for folder in folders)
+    if options.json:
+        write_lines(dump_json(comparison.document(before, after)))
+        return OK
     write_lines(comparison.text(before, after))
+    for difference in comparison.differences(before, after):
+        write_line(difference)
     return OK
 
 
@@ -324,8 +336,10 @@ def show_history(options: argparse.Namespace) -> int:
     from dit_dask.reporting import history
     from dit_dask.storage.documents import dump_json
 
-    runs = history.named(index.read(_folder(options.url)), options.name)
-    write_lines(dump_json(history.document(runs)) if options.json else history.text(runs))
+    output = _folder(options.url)
+    runs = history.named(index.read(output), options.name)
+    is_judged = options.fail_on_rise
+    write_lines(dump_json(history.document(output.url, runs, is_judged=is_judged)) if options.json else history.text(runs))
     return GATE_FAILED if options.fail_on_rise and history.rises(runs) else OK
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,9 +13,8 @@ from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs.dialect import PEEKED_BYTES
 from dit_dask.inputs.load import missing_cells
-from dit_dask.inputs.read import read_frame
+from dit_dask.inputs.read import UNPACK, read_frame
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
-from dit_dask.storage.compression import BoundedGzip
 from dit_dask.storage.filesystem import reading
 
 if TYPE_CHECKING:
@@ -44,11 +44,25 @@ def repeated_person_ids(config: Config, frame: pd.DataFrame | None = None) -> li
         chosen = [name for name in dict.fromkeys(names) if looks_like_person_id(name) and names.count(name) == 1]
         if not chosen:
             return []
-        cells = (read_frame(config, chosen)[0] if frame is None else frame).rename(columns=str)
+        cells = (_read_again(config, chosen) if frame is None else frame).rename(columns=str)
     except (InputError, OSError, ValueError):  # the table itself was read: a warning is no reason to refuse it
         return []
     present = {name: cells[name][~missing_cells(cells, [name], config.data.missing)] for name in chosen}
     return [name for name, ids in present.items() if ids.astype(str).duplicated().any()]
+
+
+def _read_again(config: Config, columns: Sequence[str]) -> pd.DataFrame:
+    """Read columns of a source that was read before, without saying again how it is written."""
+    logger = logging.getLogger("dit_dask.inputs")
+    logger.addFilter(_refuse)
+    try:
+        return read_frame(config, columns)[0]
+    finally:
+        logger.removeFilter(_refuse)
+
+
+def _refuse(_: logging.LogRecord) -> bool:
+    return False
 
 
 def _column_names(config: Config) -> list[str]:
@@ -64,7 +78,7 @@ def _column_names(config: Config) -> list[str]:
                 import pyarrow.parquet as pq
 
                 return [str(column) for column in pq.ParquetFile(file).schema_arrow.names]
-            opened = BoundedGzip(file, name) if name.endswith(".gz") else file
+            opened = next((unpack(file, name) for end, unpack in UNPACK.items() if name.endswith(end)), file)
             content: bytes = opened.read(PEEKED_BYTES)
         return _header_with(content, _used_columns(config))
 

@@ -92,7 +92,7 @@ WRONG = {
     "controls must be true or false; got 'no'": {"controls": "no"},
     "data.limit must be an integer >= 1; got '3'": {"limit": "3"},
     "data.sample must be a mapping; got 20": {"sample": 20},
-    "wasserstein|ordered needs schema.sensitive.order": {
+    "ordered needs schema.sensitive.order": {
         "tests": [{"sanitizer": "raw", "distance": {"name": "wasserstein", "ground": "ordered"}}]
     },
 }

@@ -28,7 +28,7 @@ LONG = pd.DataFrame({"x": list("aabb") * 5, "y": list("cdcd") * 5})
 @pytest.mark.parametrize(
     ("target", "keys", "more", "message"),
     [
-        (TABLE["x"], TABLE["z"], {}, "1 rows miss a value of 'target'; choose missing: category"),
+        (TABLE["x"], TABLE["z"], {}, "1 rows miss a value of 'target'; choose missing=\"category\""),
         (TABLE["z"], TABLE[["x", "y"]], {}, "2 rows miss a value of 'x', 'y'; choose"),
         (TABLE["z"], TABLE[["z", "y"]], {}, "the target 'z' is also among the keys"),
         (TABLE["z"], TABLE["z"], {}, "the target 'z' is also among the keys"),

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dit_dask.audit.disclosure import shareable_run_verdict
 from dit_dask.audit.gates import parse
+from dit_dask.audit.verdict import RunVerdict
 from dit_dask.audit.warnings import data_warnings, gate_warnings
 from dit_dask.inputs.person_ids import looks_like_person_id, repeated_person_ids
 from tests.audits import checked, loaded
@@ -71,25 +73,25 @@ def test_fewer_than_a_hundred_rows_say_little() -> None:
 
 @pytest.mark.parametrize("mark", ["NA", "N/A", "null", "-", " na "])
 def test_marks_of_missing_cells_are_no_ordinary_labels_unless_they_are_declared(mark: str) -> None:
-    frame = people(town=[mark if place % 9 == 0 else f"t{place % 7}" for place in range(400)])
+    frame = people(town=[mark if place % 50 == 0 else f"t{place % 7}" for place in range(400)])
     (text,) = warned(frame)
     assert f"the column 'town' has {mark.strip().casefold()!r} as a value like any other" in text
     assert data_warnings(loaded(frame, SCHEMA, missing=[mark])) == []
 
 
 def test_gates_on_a_sample_are_gates_on_a_sample() -> None:
-    rows = loaded(people(), SCHEMA)
-    gate, sampled, all_rows = (
-        parse("delta <= 1", "g"),
-        summary("a", delta=0.5, records=30),
-        summary("b", delta=0.5, records=400),
-    )
-    assert gate_warnings([gate], {}, [sampled, all_rows], rows) == [
-        "a: gates judge a sample of 30 of 400 rows; a person outside the sample may lie above"
-    ]
-    assert gate_warnings([], {"a": [gate]}, [sampled], rows) == gate_warnings([gate], {}, [sampled], rows)
+    rows, gate = loaded(people(), SCHEMA), parse("delta <= 1", "g")
+    sampling = {"rows": 400, "confidence": 0.95, "share_over": {}, "above_delta_at_most": 0.1}
+    sampled = summary("a", delta=0.5, records=30, sampling=sampling)
+    all_rows = summary("b", delta=0.5, records=400)
+    expected = ["a: gates judge a sample of 30 of 400 rows; a person outside the sample may lie above"]
+    assert gate_warnings([gate], {}, [sampled, all_rows], rows) == expected
+    assert gate_warnings([], {"a": [gate]}, [sampled], rows) == expected
     assert gate_warnings([], {}, [sampled], rows) == []
-    assert gate_warnings([parse("delta <= 1 for b*", "g")], {}, [sampled], rows) == []
+    listed = summary("a", delta=0.5, records=3, parameters={"sanitizer": {"name": "mondrian", "k": 5}, "records": [1, 2, 3]})
+    assert gate_warnings([gate], {}, [listed], rows) == [
+        "a: gates judge the 3 rows that the config lists; any other person may lie above"
+    ]
 
 
 def test_gates_on_a_part_of_the_table_are_said_to_be() -> None:
@@ -120,10 +122,10 @@ def write(frame: pd.DataFrame, folder: Path, name: str) -> None:
     if name.endswith(".parquet"):
         frame.to_parquet(folder / name)
     else:
-        frame.to_csv(folder / name, index=False)
+        frame.to_csv(folder / name, index=False, sep="\t" if name.endswith(".tsv") else ",")
 
 
-@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz", "people.parquet"])
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz", "people.tsv", "people.parquet"])
 def test_ids_that_repeat_are_found_in_a_file_though_no_test_uses_them(name: str, tmp_path: Path) -> None:
     write(people(patient_id=IDS, visit_id=IDS), tmp_path, name)
     config = checked(SCHEMA, folder=str(tmp_path), data={"source": name})
@@ -139,3 +141,9 @@ def test_ids_that_repeat_are_found_in_a_frame() -> None:
     assert repeated_person_ids(config, people(patient_id=[None] * 399 + [1])) == []
     assert repeated_person_ids(replace(config, data=replace(config.data, missing=["?"])), people(patient_id=["?"] * 400)) == []
     assert repeated_person_ids(config, people()) == []
+
+
+def test_warnings_of_tests_of_few_rows_are_not_shared() -> None:
+    warnings = ["only 60 rows are used", "a: the raw table meets the gate delta <= 1, too (delta is 0.25)", "ab: no gate"]
+    shared = shareable_run_verdict(RunVerdict(warnings=warnings), ["a"])
+    assert shared.warnings == ["only 60 rows are used", "ab: no gate"]

@@ -101,9 +101,9 @@ def _align_column(name: str, frames: Mapping[str, pd.DataFrame], requested: str 
         raise InputError(f"{first}: column {name!r} has no value at all; leave it out with columns=")
     for role, sort in sorts.items():
         if sort is not None and sort != sorts[first]:
+            hint = " (is the column categorical?)" if {sort, sorts[first]} == {"text", "date"} else ""
             raise InputError(
-                f"column {name!r} holds {sorts[first]} values in {first} and {sort} values in {role}; expected the same "
-                "(or kinds= that says categorical)"
+                f"column {name!r} holds {sorts[first]} values in {first} and {sort} values in {role}; expected the same{hint}"
             )
     kind = requested or SORTS[str(sorts[first])]
     if kind == "numeric":
