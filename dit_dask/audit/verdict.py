@@ -123,7 +123,7 @@ def judge(gates: Sequence[Gate], evidence: Evidence, own: Mapping[str, Sequence[
 
 
 def _direction(gate: Gate) -> Literal["limit", "demand", "other"]:
-    """Whether a gate limits how much persons influence beliefs, demands it (a check, but no limit), or is about other things."""
+    """Whether a gate limits how much persons influence beliefs, demands it (a check, no limit), or is about other things."""
     if gate.kind != "statistic" or by_name()[gate.name].power is None:
         return "other"
     return "limit" if OPERATORS[gate.symbol].is_upper_limit or gate.symbol == "==" else "demand"
