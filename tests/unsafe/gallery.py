@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 class Case:
     """A table, how it is to be published, the gates, and what the command must say of it.
 
-    `warning` is part of a warning that must be there; `files` are tables beside the config, by name.
+    `warning` is part of a warning that must be there.
     """
 
     id: str
@@ -36,13 +36,10 @@ class Case:
     schema: Mapping[str, Any] = field(default_factory=lambda: CLINIC)
     measures: Sequence[Mapping[str, Any]] = ()
     warning: str = ""
-    files: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    marks: Sequence[pytest.MarkDecorator] = ()
 
     def write(self, folder: Path) -> Path:
-        """Write the table, the files and the config."""
-        for name, frame in {"table.csv": self.frame, **self.files}.items():
-            frame.to_csv(folder / name, index=False)
+        """Write the table and the config."""
+        self.frame.to_csv(folder / "table.csv", index=False)
         document = {
             "version": 1,
             "name": "case",
@@ -66,7 +63,7 @@ def mondrian(k: int, **more: Any) -> dict[str, Any]:
 
 def parametrize(cases: Sequence[Case]) -> pytest.MarkDecorator:
     """One test for each case, named after it."""
-    return pytest.mark.parametrize("case", [pytest.param(case, id=case.id, marks=tuple(case.marks)) for case in cases])
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in cases])
 
 
 def judge_by_command(case: Case, folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
