@@ -11,6 +11,7 @@ from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.excess import interval_of, more_repeats
 from dit_dask.audit.gates import OPERATORS, Gate
 from dit_dask.audit.statistics import Distribution, Figure, Power, Statistics, by_name, number_of, plain
+from dit_dask.engines.controls import RAW
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.storage.documents import parse_mapping, write_json
@@ -296,8 +297,12 @@ def _judge_passed(gate: Gate, evidence: Evidence) -> list[Verdict]:
 
 
 def _entries(gate: Gate, evidence: Evidence) -> list[MeasureEntry]:
+    """The results that a gate judges: those of releases, where the original is there for comparison."""
     named = [entry for entry in evidence.measures if entry.measure == gate.name and gate.judges(entry.id)]
-    return [entry for entry in named if gate.key is None or gate.key in _names(entry)]
+    named = [entry for entry in named if gate.key is None or gate.key in _names(entry)]
+    released = [entry for entry in named if entry.sanitizer is not None and entry.sanitizer["name"] != RAW]
+    compared = [entry.parameters for entry in released]
+    return [entry for entry in named if entry in released or entry.parameters not in compared]
 
 
 def _names(entry: MeasureEntry) -> set[str]:

@@ -91,8 +91,8 @@ class Recheck:
     identical: IdenticalRows = NO_IDENTICAL_ROWS
 
 
-def recheck(release: Release, claim: Claim | None, table: Table) -> Recheck:
-    """Group the published records by their published values and test every group."""
+def recheck(release: Release, claim: Claim | None, table: Table | None = None) -> Recheck:
+    """Group the published records by their published values and test every group; `table` is what was sanitised."""
     keys = release.published.keys()
     order = np.lexsort(keys.T)
     starts = np.ones(len(keys), bool)
@@ -103,8 +103,8 @@ def recheck(release: Release, claim: Claim | None, table: Table) -> Recheck:
     size = counts.sum(axis=1)
     broken = np.zeros(len(size), bool) if claim is None else claim.broken(counts)
     holds = None if claim is None else not broken.any()
-    homogeneous = float(size[(counts > 0).sum(axis=1) == 1].sum() / size.sum())
-    identical = _identical_rows(release, claim, group, counts, table)
+    homogeneous = float(size[(counts > 0).sum(axis=1) == 1].sum() / max(1, size.sum()))
+    identical = NO_IDENTICAL_ROWS if table is None else _identical_rows(release, claim, group, counts, table)
     return Recheck(len(size), int(size.min()), holds, int(broken.sum()), int(size[broken].sum()), homogeneous, identical)
 
 
