@@ -111,8 +111,10 @@ def law_distance(x: Floats, y: Floats) -> Floats:
 def jackknife(x: Floats, y: Floats) -> Floats:
     """Return (m,): the standard error of law_distance, from leaving out one pair of repeats after the other."""
     repeats = x.shape[1]
-    left_out = np.stack([law_distance(np.delete(x, one, axis=1), np.delete(y, one, axis=1)) for one in range(repeats)])
-    error: Floats = np.sqrt((repeats - 1) / repeats * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    left_out = [law_distance(np.delete(x, one, axis=1), np.delete(y, one, axis=1)) for one in range(repeats)]
+    values = np.stack(left_out, axis=1)  # sums over the last axis do not depend on the number of records
+    deviations = values - values.mean(axis=1, keepdims=True)
+    error: Floats = np.sqrt((repeats - 1) / repeats * (deviations**2).sum(axis=1))
     return error
 
 

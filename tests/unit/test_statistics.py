@@ -105,7 +105,16 @@ def test_a_summary_is_read_and_written_without_any_change(kind: str) -> None:
     statistics = describe(distribution([0.0, 0.25, math.inf])).document()
     document = DOCUMENT | statistics | OPTIONAL[kind]
     names = ["test", "parameters", "engine", "engine_reason", *statistics]
-    names += ["classes", "smallest_class", "claim_holds", "claim_broken", "adversaries", *OPTIONAL[kind], "seconds"]
+    names += [
+        "classes",
+        "smallest_class",
+        "claim_holds",
+        "claim_broken",
+        "adversaries",
+        "attainable",
+        *OPTIONAL[kind],
+        "seconds",
+    ]
     ordered = {name: document[name] for name in names}
     summary = Summary.read(json.loads(json.dumps(ordered)))
     assert json.dumps(summary.document()) == json.dumps(ordered)
