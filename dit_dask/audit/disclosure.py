@@ -35,7 +35,7 @@ def shareable_summary(summary: TestSummary) -> TestSummary:
     }
     claim = summary.claim_holds if summary.simulation is None else None  # samples of few rows are all that is known of it
     kept = replace(summary, statistics=Statistics(values), adversaries={}, claim_holds=claim, withheld=True)
-    return replace(kept, simulation=None, repeats=None, sampling=None)
+    return replace(kept, simulation=None, repeats=None, sampling=None, attainable=None, homogeneous=0.0)
 
 
 def shareable_entry(entry: MeasureEntry) -> MeasureEntry:

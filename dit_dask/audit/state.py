@@ -37,6 +37,7 @@ class TestState:
         self.first = first_rows(test)
         self._record = rows.index[test.audited]
         self._multiplicity = rows.multiplicity[test.audited]
+        self._source_row = rows.source_row[test.audited]
         part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
         self._owner = part[self.first]
         self._owned = self._record[self.first]
@@ -202,4 +203,11 @@ class TestState:
         sides = self._predicted[0, record], self._predicted[1, record]
         influence = Influence(self._distance[record], *sides, estimates=further)
         gains = {name: GainTally.of(shifted.take(owned), self._rows[owned]) for name, shifted in self._shifts.items()}
-        return Part(part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence, gains)
+        return Part(
+            part_name(self.test.id, part),
+            self.test.audited[rows],
+            self._source_row[rows],
+            self._multiplicity[rows],
+            influence,
+            gains,
+        )

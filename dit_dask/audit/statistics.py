@@ -121,7 +121,8 @@ class Statistic:
     as the distances of more records become known, so that a gate can fail early. `of_adversaries`: the summary has it for
     every adversary alone, too. `power` tells what of a gate is compared with what the planted person reaches: its limit or
     its key with the distance, its limit with the gain, or whether any prediction changes; None where the figure is not one
-    of inference. `range` limits the numbers that may stand in place of a key. `shown` lists, for each output, the keys
+    of inference. `range` limits the numbers that may stand in place of a key, `values` those that the figure itself can take.
+    `shown` lists, for each output, the keys
     that get a column there (None where there are no keys).
     """
 
@@ -134,6 +135,7 @@ class Statistic:
     of_adversaries: bool = True
     power: Power | None = None
     range: tuple[float, float] = (0.0, 1.0)
+    values: tuple[float, float] = (0.0, math.inf)
     shown: Mapping[Output, Sequence[str | None]] = field(default_factory=dict)
 
     def figures(self, distribution: Distribution) -> Figure | dict[str, Figure]:
@@ -157,6 +159,7 @@ def _in(*outputs: Output) -> dict[Output, Sequence[str | None]]:
     return dict.fromkeys(outputs, (None,))
 
 
+SHARE, GAIN, COUNT = (0.0, 1.0), (-1.0, 1.0), (1.0, math.inf)
 LEVELS = {str(level): level for level in (0.5, 0.9, 0.99, 0.999)}
 QUANTILES_SHOWN: dict[Output, Sequence[str | None]] = {
     "terminal": ("0.99",),
@@ -193,6 +196,7 @@ STATISTICS: tuple[Statistic, ...] = (
         format="share",
         power="key",
         range=(0.0, math.inf),
+        values=SHARE,
         shown=SHARES_SHOWN,
     ),
     Statistic(
@@ -202,13 +206,14 @@ STATISTICS: tuple[Statistic, ...] = (
         grows=True,
         format="share",
         power="prediction",
+        values=SHARE,
         shown=_in("terminal", "report", "compare"),
     ),
-    Statistic("mean_gain", "mean gain", mean_gain, power="gain", shown=_in("terminal", "report", "compare")),
-    Statistic("largest_gain", "largest gain", largest_gain, power="gain", shown=_in("report")),
+    Statistic("mean_gain", "mean gain", mean_gain, power="gain", values=GAIN, shown=_in("terminal", "report", "compare")),
+    Statistic("largest_gain", "largest gain", largest_gain, power="gain", values=GAIN, shown=_in("report")),
     Statistic("skipped", "skipped", lambda d: d.skipped, of_adversaries=False),
-    Statistic("classes", "classes", shown=_in("terminal", "report")),
-    Statistic("smallest_class", "smallest", shown=_in("terminal", "report")),
+    Statistic("classes", "classes", values=COUNT, shown=_in("terminal", "report")),
+    Statistic("smallest_class", "smallest", values=COUNT, shown=_in("terminal", "report")),
     Statistic("seconds", "engine s", shown=_in("terminal")),
 )
 

@@ -22,7 +22,7 @@ from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.power import Attainable
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
-from dit_dask.sanitizers.claims import Recheck
+from dit_dask.sanitizers.claims import NO_IDENTICAL_ROWS, IdenticalRows, Recheck
 from dit_dask.storage.documents import write_json
 from dit_dask.storage.folder import Folder
 from dit_dask.values.intervals import lower_limit, upper_limit
@@ -102,6 +102,8 @@ class TestSummary:
     repeats: Exceedance | None = None
     sampling: Sampling | None = None
     external: ExternalCalls | None = None
+    homogeneous: float = 0.0  # share of the published rows in classes with one sensitive value
+    identical: IdenticalRows = NO_IDENTICAL_ROWS
     withheld: bool = False  # too few rows: its figures are in the private tier only
 
     def figure(self, name: str, key: str | None = None) -> Figure:
@@ -124,8 +126,7 @@ class TestSummary:
     @property
     def worst_adversary(self) -> str | None:
         """The name of the adversary that found delta, the first of equals."""
-        deltas = {name: one.statistics.figure("delta") for name, one in self.adversaries.items()}
-        return max(deltas, key=lambda name: -1.0 if deltas[name] is None else float(deltas[name] or 0.0), default=None)
+        return worst_adversary({name: one.statistics for name, one in self.adversaries.items()})
 
     def document(self) -> dict[str, Any]:
         """As in summary.json."""
@@ -139,6 +140,7 @@ class TestSummary:
             "smallest_class": self.smallest_class,
             "claim_holds": self.claim_holds,
             "claim_broken": asdict(self.claim_broken),
+            "worst_adversary": self.worst_adversary,
             "adversaries": {name: one.document() for name, one in self.adversaries.items()},
             "attainable": attainable_document(self.attainable),
             **self._optional(),
@@ -161,6 +163,10 @@ class TestSummary:
         if self.external is not None:
             shown["oracle"] = dict(self.external.probe)
             shown["skipped_records"] = list(self.external.skipped_records)
+        if self.homogeneous:
+            shown["homogeneous"] = self.homogeneous
+        if self.identical != NO_IDENTICAL_ROWS:
+            shown["identical_rows"] = asdict(self.identical)
         if self.withheld:
             shown["withheld"] = True
         return shown
@@ -185,8 +191,20 @@ class TestSummary:
             _read_repeats(document["repeats"]) if "repeats" in document else None,
             _read_sampling(document["sampling"]) if "sampling" in document else None,
             ExternalCalls(document["oracle"], document["skipped_records"]) if "oracle" in document else None,
+            document.get("homogeneous", 0.0),
+            IdenticalRows(**document.get("identical_rows", {})),
             document.get("withheld", False),
         )
+
+
+def worst_adversary(adversaries: Mapping[str, Statistics]) -> str | None:
+    """The name of the adversary with the largest delta, the first of equals."""
+
+    def delta(name: str) -> float:
+        found = adversaries[name].figure("delta")
+        return -1.0 if found is None else found
+
+    return max(adversaries, key=delta, default=None)
 
 
 def _read_simulation(document: Mapping[str, Any]) -> Simulation:
@@ -231,6 +249,8 @@ def summarise(state: TestState, outcome: Outcome, attainable: Attainable | None)
         _repeats(added),
         _sampling(state, outcome.description.statistics),
         _external_calls(state),
+        release.homogeneous,
+        release.identical,
     )
 
 

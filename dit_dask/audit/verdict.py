@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.excess import interval_of, more_repeats
 from dit_dask.audit.gates import OPERATORS, Gate
-from dit_dask.audit.statistics import Distribution, Figure, Statistics, by_name, number_of, plain
+from dit_dask.audit.statistics import Distribution, Figure, Power, Statistics, by_name, number_of, plain
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.storage.documents import parse_mapping, write_json
@@ -18,6 +18,7 @@ from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
     from dit_dask.audit.summary import TestSummary
+    from dit_dask.engines.power import Attainable
 
 NAME = "verdict.json"
 Status = Literal["passed", "failed", "inconclusive", "none"]
@@ -115,14 +116,29 @@ class Evidence:
 
 def judge(gates: Sequence[Gate], evidence: Evidence, own: Mapping[str, Sequence[Gate]] | None = None) -> list[Verdict]:
     """Judge every sanitised test by every gate, and by its own ones; measures by those that name them."""
-    verdicts: list[Verdict] = []
-    for gate in gates:
-        verdicts += JUDGES[gate.kind](gate, evidence)
+    judged = [(gate, verdict) for gate in gates for verdict in JUDGES[gate.kind](gate, evidence)]
     for test, only in (own or {}).items():
         chosen = Evidence([one for one in evidence.summaries if one.test == test], (), evidence.distributions)
-        for gate in only:
-            verdicts += JUDGES[gate.kind](gate, chosen)
-    return verdicts
+        judged += [(gate, verdict) for gate in only for verdict in JUDGES[gate.kind](gate, chosen)]
+    limited = {verdict.test for gate, verdict in judged if gate.kind == "claims" or _direction(gate) == "limit"}
+    alone = [_direction(gate) == "demand" and verdict.passed and verdict.test not in limited for gate, verdict in judged]
+    return [_without_limit(*pair) if unlimited else pair[1] for pair, unlimited in zip(judged, alone, strict=True)]
+
+
+def _direction(gate: Gate) -> Literal["limit", "demand", "other"]:
+    """Whether a gate limits how much persons influence beliefs, demands it (a check, no limit), or is about other things."""
+    if gate.kind != "statistic" or by_name()[gate.name].power is None:
+        return "other"
+    return "limit" if OPERATORS[gate.symbol].is_upper_limit or gate.symbol == "==" else "demand"
+
+
+def _without_limit(gate: Gate, verdict: Verdict) -> Verdict:
+    """A gate such as delta > 0.4, copied from --fail-on, would let exactly the unsafe releases pass."""
+    reason = (
+        f"{verdict.reason}, but this gate demands that persons have influence, and no other gate limits it: "
+        f"write {gate.label} <= {gate.limit:g} if that is meant"
+    )
+    return replace(verdict, status="inconclusive", reason=reason)
 
 
 def _judged(gate: Gate, summaries: Sequence[TestSummary]) -> list[TestSummary]:
@@ -152,7 +168,7 @@ def _verdict(gate: Gate, summary: TestSummary, value: Figure) -> Verdict:
         return Verdict("inconclusive", gate.text, summary.test, None, gate.limit, reason)
     if value is None:  # what cannot be computed must not pass
         return Verdict("failed", gate.text, summary.test, None, gate.limit, f"{gate.label} does not apply here")
-    adversary = summary.worst_adversary
+    adversary = None if by_name()[gate.name].power is None else summary.worst_adversary
     found = f"{gate.label} is {value:.6g}" + (f" ({adversary})" if adversary and len(summary.adversaries) > 1 else "")
     is_random = summary.repeats is not None and by_name()[gate.name].power is not None
     status, more = _above_noise(gate, summary) if is_random else ("passed" if gate.holds(value) else "failed", "")
@@ -184,30 +200,54 @@ def _above_noise(gate: Gate, summary: TestSummary) -> tuple[Status, str]:
 
 def _doubt(gate: Gate, summary: TestSummary) -> str | None:
     """Return why a gate that holds could not have failed, or None if it could."""
-    power = by_name()[gate.name].power
-    if power is None or not (OPERATORS[gate.symbol].is_upper_limit or gate.symbol == "=="):
+    statistic = by_name()[gate.name]
+    if summary.identical.repeated > 1:
+        return _repeated_rows(summary)
+    if _holds_always(gate):
+        least, most = statistic.values
+        return f"{gate.label} always lies between {least:g} and {most:g}, so this gate could not have failed: set another limit"
+    if statistic.power is None or _direction(gate) == "demand":
         return None
     if summary.delta == 0:
         return (
             "no removal changed anything: the sanitizer does not depend on its input, or returns a stored result; a release "
             "that no person influences cannot be told from one that was not made from this table"
         )
-    reached = summary.attainable
+    return _lack_of_power(gate, statistic.power, summary.attainable)
+
+
+def _lack_of_power(gate: Gate, power: Power, reached: Attainable | None) -> str | None:
+    """Return why the planted person could not have broken a gate, or None if that person could."""
     if reached is None:
         return "nobody knows what this test could have shown at most"
     number = float(gate.key) if power == "key" and gate.key is not None else float(gate.limit or 0.0)
     if power == "prediction":
         could_fail = reached.changes_prediction
-        most = "changes no prediction"
+        shown = "changes no prediction"
     else:
         most_reached = reached.gain if power == "gain" else reached.distance
-        could_fail, most = number < most_reached, f"reaches only {most_reached:.4g}"
+        could_fail, shown = number < most_reached, f"reaches only {most_reached:.4g}"
     if could_fail:
         return None
     return (
-        f"even the most influential person that could be in this table, published raw, {most} ({reached.adversary}), "
+        f"even the most influential person that could be in this table, published raw, {shown} ({reached.adversary}), "
         f"so this gate could not have failed: {ADVICE}"
     )
+
+
+def _repeated_rows(summary: TestSummary) -> str:
+    return (
+        f"every record occurs in a multiple of {summary.identical.repeated} rows, so rows are repeated and not persons: "
+        "audit a table with one row for each person"
+    )
+
+
+def _holds_always(gate: Gate) -> bool:
+    """Whether every value that the statistic can take meets the gate."""
+    least, most = by_name()[gate.name].values
+    if gate.symbol == "!=":
+        return gate.limit is not None and not least <= gate.limit <= most
+    return gate.holds(least) and gate.holds(most)  # one-sided conditions that hold at both ends hold between them
 
 
 def _judge_claims(gate: Gate, evidence: Evidence) -> list[Verdict]:
@@ -219,6 +259,9 @@ def _judge_claims(gate: Gate, evidence: Evidence) -> list[Verdict]:
 
 def claim_verdict(summary: TestSummary) -> Verdict:
     """Whether the release has the property that its sanitizer claims."""
+    if summary.claim_holds and summary.identical.repeated > 1:
+        reason = f"the claim holds for rows, but {_repeated_rows(summary)}"
+        return Verdict("inconclusive", "claims hold", summary.test, None, None, reason)
     if summary.claim_holds:
         return Verdict("passed", "claims hold", summary.test, None, None, "the claim holds")
     broken, simulation = summary.claim_broken, summary.simulation

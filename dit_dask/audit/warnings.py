@@ -8,26 +8,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.gates import Gate
+from dit_dask.audit.statistics import by_name
+from dit_dask.engines.controls import RAW
 from dit_dask.values.schema import Schema
 from dit_dask.values.table import Rows, Table
 
 if TYPE_CHECKING:
     from dit_dask.audit.summary import TestSummary
-    from dit_dask.values.arrays import Ints
 
 MOST_SECRETS, MOST_SECRET_SHARE = 50, 0.05
 FEWEST_ROWS = 100
 MOST_UNIQUE = 0.5  # of the rows: more than half alone with their value means an identifier
 WORDS_OF_TEXT = 4  # on average in a label: free text
+MOST_HOMOGENEOUS = 0.1  # of the published rows
+MOST_DROPPED = 0.05  # of the rows read
 MARKS_OF_MISSING = frozenset(("na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "-", "--", ".", "?", "missing"))
 
 
-def data_warnings(rows: Rows) -> list[str]:
-    """What the table itself makes doubtful."""
+def data_warnings(rows: Rows, person_ids: Sequence[str] = ()) -> list[str]:
+    """What the table itself makes doubtful; `person_ids` are columns that look like a person's id and repeat."""
     table, schema = rows.table, rows.table.schema
     return [
         *_few_rows(rows),
+        *_repeated_ids(person_ids),
+        *_unused_rows(rows),
         *_many_secrets(schema, rows.used),
         *_identifiers(table),
         *_free_text(schema),
@@ -38,6 +44,21 @@ def data_warnings(rows: Rows) -> list[str]:
 def _few_rows(rows: Rows) -> Iterator[str]:
     if rows.used < FEWEST_ROWS:
         yield f"only {rows.used} rows are used: distributions of fewer than {FEWEST_ROWS} say little"
+
+
+def _repeated_ids(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        yield (
+            f"the column {name!r} looks like a person's id, and ids repeat: rows are not persons here, and removing one row "
+            "does not remove the person; keep one row of each person"
+        )
+
+
+def _unused_rows(rows: Rows) -> Iterator[str]:
+    if rows.dropped > MOST_DROPPED * rows.read:
+        yield (
+            f"{rows.dropped:,} of {rows.read:,} rows were dropped as incomplete: nothing is known about a release that has them"
+        )
 
 
 def _many_secrets(schema: Schema, rows: int) -> Iterator[str]:
@@ -87,28 +108,84 @@ def _missing_labels(schema: Schema) -> Iterator[str]:
             yield f"the column {name!r} has {marks} as a value like any other: if it means missing, name it in data.missing"
 
 
-def gate_warnings(gates: Sequence[Gate], own: Mapping[str, Sequence[Gate]], summaries: Sequence[TestSummary]) -> list[str]:
-    """What makes gates doubtful: samples, and claims that hold only because of identical rows."""
-    warnings = []
+def gate_warnings(
+    gates: Sequence[Gate],
+    own: Mapping[str, Sequence[Gate]],
+    summaries: Sequence[TestSummary],
+    rows: Rows,
+    controls: Sequence[ControlSummary] = (),
+) -> list[str]:
+    """What makes gates doubtful: tests without any, rows that were not tested, limits that the raw table meets, too."""
+    warnings, complete = [], rows.read - rows.dropped
+    is_gated = bool(gates) or any(own.values())
     for one in summaries:
-        judged = [gate for gate in (*gates, *own.get(one.test, ())) if gate.kind == "statistic" and gate.judges(one.test)]
-        if one.sampling is not None and judged and one.is_sanitised:
-            tested = int(one.figure("records") or 0)
-            warnings.append(
-                f"{one.test}: gates judge a sample of {tested:,} of {one.sampling.rows:,} rows; "
-                "a person outside the sample may lie above"
-            )
+        if not one.is_sanitised:
+            continue
+        judged = [gate for gate in (*gates, *own.get(one.test, ())) if gate.judges(one.test)]
+        limits = [gate for gate in judged if gate.kind == "statistic"]
+        if is_gated and not [gate for gate in judged if gate.kind == "statistic" or one.claim_holds is not None]:
+            warnings.append(f"{one.test}: no gate judges this test")
+        warnings += _untested_rows(one) if limits else []
+        warnings += [line for gate in limits for line in _raw_meets(gate, one.test, controls)]
+    if is_gated and rows.used < complete:
+        warnings.append(
+            f"gates judge a table of {rows.used:,} of {complete:,} complete rows (data.limit or data.sample): the table that "
+            "is published must be the same"
+        )
     return warnings
 
 
-def looks_like_person_id(name: str) -> bool:
-    """Whether a column is named as if it told persons apart."""
-    words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
-    people = {"patient", "person", "subject", "customer", "client", "member", "user", "employee", "respondent", "participant"}
-    return bool(people & set(words)) and bool({"id", "no", "nr", "number", "key", "code", "uuid"} & set(words))
+def _untested_rows(summary: TestSummary) -> Iterator[str]:
+    """Rows that gates say nothing about: outside a sample or list of rows, or skipped."""
+    tested, skipped = (int(summary.figure(name) or 0) for name in ("records", "skipped"))
+    if summary.sampling is not None:
+        yield (
+            f"{summary.test}: gates judge a sample of {tested:,} of {summary.sampling.rows:,} rows; "
+            "a person outside the sample may lie above"
+        )
+    elif summary.parameters["records"] != "all":
+        yield f"{summary.test}: gates judge the {tested:,} rows that the config lists; any other person may lie above"
+    if skipped:
+        yield f"{summary.test}: {skipped:,} rows could not be tested; gates say nothing about these persons"
 
 
-def repeats(values: Ints) -> bool:
-    """Whether ids occur more than once, as those of persons with several rows do."""
-    _, counts = np.unique(values, return_counts=True)
-    return bool(counts.max(initial=0) > 1)
+def _raw_meets(gate: Gate, test: str, controls: Sequence[ControlSummary]) -> Iterator[str]:
+    """Whether the raw table meets a gate of inference: then the gate does not tell a release from the table itself."""
+    if by_name()[gate.name].power is None:
+        return
+    for control in controls:
+        value = control.statistics.figure(gate.name, gate.key) if test in control.tests and control.control == RAW else None
+        if value is not None and gate.holds(value):
+            yield f"{test}: the raw table meets the gate {gate.text}, too ({gate.label} is {value:.4g}): it asks for little"
+
+
+def release_warnings(summaries: Sequence[TestSummary]) -> list[str]:
+    """What makes releases doubtful whatever gates say."""
+    return [line for one in summaries if one.is_sanitised for line in (*_identical(one), *_homogeneous(one), *_constant(one))]
+
+
+def _identical(summary: TestSummary) -> Iterator[str]:
+    found = summary.identical
+    if found.repeated > 1:
+        yield f"{summary.test}: every record occurs in a multiple of {found.repeated} rows: rows are repeated and not persons"
+    elif found.classes:
+        yield (
+            f"{summary.test}: the claim holds in {found.classes:,} of {summary.classes or 0:,} classes only because of "
+            "identical rows; if these are one person's, it is broken"
+        )
+
+
+def _homogeneous(summary: TestSummary) -> Iterator[str]:
+    if summary.homogeneous >= MOST_HOMOGENEOUS:
+        yield (
+            f"{summary.test}: {100 * summary.homogeneous:.0f}% of the published rows are in classes with one "
+            "sensitive value, which anybody can read off without any change of belief: see the measure discrimination"
+        )
+
+
+def _constant(summary: TestSummary) -> Iterator[str]:
+    if summary.delta == 0:
+        yield (
+            f"{summary.test}: no release differs from the full one to any adversary: the sanitizer ignores its input, "
+            "returns a stored result, or there is nothing to learn"
+        )

@@ -10,7 +10,7 @@ from functools import partial
 from posixpath import splitext
 from typing import TYPE_CHECKING
 
-from dit_dask.cli import interrupts
+from dit_dask.cli import interrupts, questions
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import WRONG_USAGE, Subcommand
 from dit_dask.cli.terminal import write_line, write_lines
@@ -161,6 +161,25 @@ def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
         write_line(line)
 
 
+def init(options: argparse.Namespace) -> int:
+    """dit init."""
+    from pathlib import Path
+
+    from dit_dask.config.document import default_name
+    from dit_dask.drafting.proposal import draft_table
+    from dit_dask.drafting.write import write_draft
+
+    target = options.to or f"{default_name(options.table.removesuffix('.gz').removesuffix('.zst'))}.yaml"
+    if Path(target).exists():
+        raise InputError(f"dit init: {target} exists and is not overwritten; choose another place with --to FILE")
+    draft = draft_table(options.table, str(Path.cwd()), options.sensitive, options.subject, options.set)
+    if not options.yes and questions.is_interactive():
+        draft = questions.ask_about(draft)
+    for path in write_draft(draft, target):
+        write_line(path)
+    return OK
+
+
 def plan(options: argparse.Namespace) -> int:
     """dit plan."""
     from dit_dask import cluster
@@ -276,7 +295,9 @@ def gate(options: argparse.Namespace) -> int:
     summaries, entries, stored = results.summaries, results.entries, results.verdict
     forbidden = [gates.parse_forbidden(text, "--fail-on", {entry.measure for entry in entries}) for text in options.fail_on]
     evidence = Evidence(summaries, entries, results.distributions())
-    verdicts = judge(forbidden, evidence) if forbidden else list(stored.verdicts)
+    broken = [one for one in stored.verdicts if one.gate == gates.CLAIMS and one.status == "failed"]  # whatever is asked
+    judged = judge(forbidden, evidence)
+    verdicts = [*judged, *(one for one in broken if one not in judged)] if forbidden else list(stored.verdicts)
     if not verdicts:
         raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
     verdict = RunVerdict(verdicts, stored.controls, stored.has_controls, stored.warnings)
@@ -367,6 +388,13 @@ SUBCOMMANDS = (
         "dit run audit.yaml --workers 4 --set 'tests.0.sanitizer.k=[2,5]'",
         arguments.run_arguments,
         run,
+    ),
+    Subcommand(
+        "init",
+        "draft a config, and hierarchies, for a table that nobody has described yet",
+        "dit init people.csv --sensitive illness",
+        arguments.init_arguments,
+        init,
     ),
     Subcommand(
         "plan",

@@ -95,6 +95,18 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
     demo_arguments(parser)
 
 
+def init_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of a drafted config."""
+    parser.add_argument("table", metavar="TABLE", help="a .csv, .tsv, .parquet or .xlsx file, or its URL")
+    parser.add_argument("--sensitive", metavar="COLUMN", help="what nobody should infer; proposed by default")
+    parser.add_argument("--subject", metavar="COLUMN", help="whose rows belong together; proposed by default")
+    parser.add_argument("--to", metavar="FILE", help="the config to write; named after the table by default")
+    parser.add_argument("--yes", action="store_true", help="ask nothing: take what is proposed")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="how the table is read, such as data.csv.separator=';'"
+    )
+
+
 def plan_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a plan."""
     _add_config(parser)

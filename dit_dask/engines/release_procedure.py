@@ -70,7 +70,7 @@ class ReleaseProcedure:
 
     def recheck(self, table: Table) -> tuple[Recheck, None]:
         """Count the classes of the release anew and test the claim on each."""
-        return recheck(self.publish(table), self.sanitizer.claim), None
+        return recheck(self.publish(table), self.sanitizer.claim, table), None
 
     def summarise_estimates(self, _table: Table, estimates: Estimates, _loss: PrivacyLoss | None) -> EstimateSummary:
         """How often repeats exceed a limit, and what is above the noise."""

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from dit_dask.audit.parts import COLUMNS
 from dit_dask.cli.commands import SUBCOMMANDS
 from dit_dask.cli.parser import build_parser
 from tests.cluster.runs import LIMIT, dit, ended, rows, started, workers_of, written_text
@@ -53,7 +54,7 @@ def test_a_run_folder_holds_what_the_contract_says(finished: Path) -> None:
         assert sum(part["rows"] for part in parts) == entry["records"] == 200
         assert [part["name"] for part in parts] == sorted(name for name in names if f"/{entry['test']}/" in name)
         table = rows(finished, entry["test"])
-        assert table.columns.tolist() == ["record", "multiplicity", "distance", "predicted", "predicted_without"]
+        assert table.columns.tolist() == [*COLUMNS, "distance.bernoulli-nb", "distance.conditional-frequency"]
         assert entry["delta"] == table["distance"].max()
         assert entry["mean"] == pytest.approx(table["distance"].mean())
         assert entry["argmax_changed"] == (table["predicted"] != table["predicted_without"]).mean()

@@ -40,11 +40,46 @@ def test_gates_must_hold_for_every_test() -> None:
     assert passed("seconds > 1.5") == [False, False]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "delta >= 0",
+        "delta <= inf",
+        "delta != -1",
+        "share_over[0.01] <= 1",
+        "quantiles[0.99] > -1",
+        "classes >= 1",
+        "smallest_class > 0",
+        "seconds >= 0",
+    ],
+)
+def test_a_gate_that_every_possible_value_meets_does_not_pass(text: str) -> None:
+    verdicts = judge([parse(text, "gates[0]")], Evidence(SUMMARIES))
+    assert {verdict.status for verdict in verdicts} <= {"inconclusive", "failed"}
+    assert "could not have failed: set another limit" in verdicts[1].reason
+
+
+@pytest.mark.parametrize("text", ["delta > 0.05", "delta >= 0.05", "delta != 0.7", "share_over[0.01] > -0.1"])
+def test_a_gate_that_demands_influence_is_no_pass_alone(text: str) -> None:
+    alone = judge([parse(text, "gates[0]")], Evidence(SUMMARIES[:1]))
+    assert [verdict.status for verdict in alone] == ["inconclusive"]
+    beside = judge([parse(text, "gates[0]"), parse("delta <= 0.4", "gates[1]")], Evidence(SUMMARIES[:1]))
+    assert beside[1].passed
+    assert beside[0].passed or "could not have failed" in beside[0].reason
+
+
+def test_a_gate_in_the_wrong_direction_proposes_the_right_one() -> None:
+    (verdict,) = judge([parse("delta > 0.05", "gates[0]")], Evidence(SUMMARIES[:1]))
+    assert "write delta <= 0.05 if that is meant" in verdict.reason
+
+
 @pytest.mark.parametrize("symbol", ["<=", ">=", "<", ">", "==", "!="])
 @pytest.mark.parametrize("limit", ["0.05", "0.1", "0.3", "0.5"])
 def test_fail_on_is_the_opposite_of_the_same_gate(symbol: str, limit: str) -> None:
     condition = f"delta {symbol} {limit}"
-    assert passed_unless(condition) == [not ok for ok in passed(condition)]
+    demanded, forbidden = parse(condition, "gates[0]"), parse_forbidden(condition, "--fail-on")
+    fails = [[one.status == "failed" for one in judge([gate], Evidence(SUMMARIES))] for gate in (demanded, forbidden)]
+    assert fails[0] == [not one for one in fails[1]]
 
 
 def test_a_line_says_what_was_demanded_and_not_its_opposite() -> None:
@@ -60,7 +95,7 @@ def test_a_line_says_what_was_demanded_and_not_its_opposite() -> None:
 
 
 def test_what_does_not_apply_cannot_vouch_for_a_release() -> None:
-    assert passed("std >= 0") == [False, True]
+    assert passed("std <= 0.2") == [False, True]
     assert passed_unless("std > 1") == [False, True]
     assert passed("quantiles[0.5] >= 0") == [False, False]  # a run that did not compute it
 

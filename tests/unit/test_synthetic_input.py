@@ -60,7 +60,10 @@ def test_a_column_without_any_value_is_refused_where_buckets_are_learned() -> No
         ({"limit": 0}, "limit must be an integer >= 1; got 0"),
         ({"splits": 0}, "splits must be an integer >= 1; got 0"),
         ({"kinds": {"agee": "numeric"}}, "kinds: column: unknown 'agee'; did you mean 'age'?"),
-        ({"kinds": {"town": "numeric"}}, "column 'town' must hold numbers or dates to be numeric; got text values"),
+        (
+            {"kinds": {"town": "numeric"}},
+            "column 'town' must be numbers or ISO dates, all of one sort; got 4 cells",
+        ),
         ({"kinds": {"town": "number"}}, "did you mean 'numeric'?"),
         ({"columns": []}, "original: expected at least one column; got none"),
         ({"columns": ["height"]}, "original: no column 'height' among 2"),
