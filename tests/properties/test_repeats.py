@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dit_dask.audit.excess import excess_of
+from dit_dask.audit.excess import excess_of, interval_of
+from dit_dask.audit.gates import parse
 from dit_dask.distances import DISTANCES, THRESHOLDS
 from dit_dask.engines import ReleaseProcedure, brute_force, repeated
-from dit_dask.engines.influence import Estimates
+from dit_dask.engines.influence import Estimates, Excess, RowBounds
 from dit_dask.engines.permutation import divisions, expected_noise, p_value
 from dit_dask.engines.witness import excess
 from dit_dask.sanitizers.raw import Raw
@@ -97,3 +98,19 @@ def test_bounds_of_rows_bound_every_statistic() -> None:
         assert one.interval[0] <= one.estimate <= one.interval[1]
     assert intervals["delta"].interval[1] >= found.distance.max()
     assert summary.repeats.p_value == found.estimates["p_value"].min()
+
+
+@given(st.lists(st.floats(0, 2), min_size=1, max_size=40), st.floats(0, 2))
+def test_intervals_of_any_key_hold_what_the_bounds_of_rows_give(values: list[float], key: float) -> None:
+    estimate = np.array(values)
+    low, high = estimate / 2, estimate + 0.1
+    excess = excess_of(RowBounds(estimate, low, high, Excess(0.5, (0.0, 1.0))))
+    over = interval_of(parse(f"share_over[{key:.9f}] <= 0.1", "g"), excess)
+    limit = float(f"{key:.9f}")
+    assert over[0] <= (low > limit).mean() + 1e-12
+    assert over[1] >= (high > limit).mean() - 1e-12
+    level = float(f"{key / 2:.9f}")
+    quantile = interval_of(parse(f"quantiles[{level:.9f}] <= 0.1", "g"), excess)
+    assert quantile[0] <= np.quantile(low, level) + 1e-12
+    assert quantile[1] >= np.quantile(high, level) - 1e-12
+    assert excess["share_over[0.3]"].interval == ((low > 0.3).mean(), (high > 0.3).mean())
