@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,16 +12,29 @@ from dit_dask.audit.gates import Gate
 from dit_dask.audit.statistics import Distribution, by_name, describe
 from dit_dask.engines.influence import Exceedance, Excess, RowBounds
 
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Floats
+
 BOUNDED = ("delta", "quantiles", "share_over")  # they grow with every distance, so bounds of rows give bounds of these
+FURTHER_KEYS = {"quantiles": (0.25, 0.75, 0.95), "share_over": (0.02, 0.03, 0.05, 0.2, 0.3, 0.5, 1.0)}  # that gates often name
 MIN_FACTOR, FARTHEST = 1.5, 30.0  # fewer more decide nothing; more than 900 times as many are no advice
 
 
 def excess_of(bounds: RowBounds) -> dict[str, Excess]:
     """Bound each statistic, by its name as gates write it."""
-    sides = (bounds.estimate, bounds.low, bounds.high)
-    estimate, low, high = (describe(Distribution.of(side, np.ones(len(side), bool), 0)).labelled(BOUNDED) for side in sides)
+    estimate, low, high = (_figures(side) for side in (bounds.estimate, bounds.low, bounds.high))
     found = {label: Excess(estimate[label], (low[label], high[label])) for label in estimate}
     return {"mean": bounds.mean, **found}
+
+
+def _figures(side: Floats) -> dict[str, float]:
+    distribution = Distribution.of(side, np.ones(len(side), bool), 0)
+    figures = describe(distribution).labelled(BOUNDED)
+    for name, keys in FURTHER_KEYS.items():
+        statistic = by_name()[name]
+        if statistic.compute is not None:
+            figures |= {statistic.label(f"{key:g}"): float(statistic.compute(distribution, key)) for key in keys}
+    return figures
 
 
 def interval_of(gate: Gate, excess: Mapping[str, Excess]) -> tuple[float, float] | None:
@@ -31,8 +45,12 @@ def interval_of(gate: Gate, excess: Mapping[str, Excess]) -> tuple[float, float]
         return None
     statistic, wanted = by_name()[gate.name], float(gate.key)
     falls = gate.name == "share_over"
-    known = {number: excess[statistic.label(key)].interval for key, number in statistic.keys.items()}
-    known = {-math.inf: (1.0, 1.0), **known, math.inf: (0.0, 0.0)} if falls else {0.0: (0.0, 0.0), **known, 1.0: _delta(excess)}
+    keys = {**statistic.keys, **{f"{key:g}": key for key in FURTHER_KEYS[gate.name]}}
+    labels = {number: statistic.label(key) for key, number in keys.items()}
+    known = {number: excess[label].interval for number, label in labels.items() if label in excess}
+    known = (
+        {-math.inf: (1.0, 1.0), **known, math.inf: (0.0, 0.0)} if falls else {-1.0: (0.0, 0.0), **known, 1.0: _delta(excess)}
+    )
     below, above = known[max(one for one in known if one <= wanted)], known[min(one for one in known if one >= wanted)]
     return (above[0], below[1]) if falls else (below[0], above[1])
 

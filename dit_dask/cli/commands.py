@@ -113,6 +113,8 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
         tables += [text.measures_text(finished.measures)] if finished.measures else []
         if tables:
             write_lines("\n\n".join(tables))
+        for line in text.repeat_lines(finished.summaries):
+            write_line(line)
         _print_verdicts(finished.verdict.verdicts)
         write_line(finished.folder.url)
     if finished.stopped:

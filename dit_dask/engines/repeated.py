@@ -76,7 +76,7 @@ def compare_laws(
         # of adversaries that are less certain a larger distance may be true
         "stderr": np.stack([scale * jackknife(law.full, law.without) for law in laws.values()]).max(axis=0),
         "noise": np.stack([scale * law_distance(law.full, law.again) for law in laws.values()]).max(axis=0),
-        **_above_noise(list(laws.values()), scale, influence.distance, procedure.seed),
+        **above_noise(list(laws.values()), scale, influence.distance, procedure.seed),
     }
     for kind, other in (("over", "without"), ("noise_over", "again")):
         single = np.stack([_single(law.full, getattr(law, other), distance) for law in laws.values()]).max(axis=0)
@@ -84,7 +84,7 @@ def compare_laws(
     return replace(influence, estimates=estimates)
 
 
-def _above_noise(laws: Sequence[Laws], scale: float, distances: Floats, seed: int) -> dict[str, Floats]:
+def above_noise(laws: Sequence[Laws], scale: float, distances: Floats, seed: int) -> dict[str, Floats]:
     """Compare each record's distance with draws where nothing is removed; its excess is never more than the distance."""
     sides = divisions(laws[0].full.shape[1], seed)
     found = np.empty((len(distances), 4))
@@ -111,8 +111,10 @@ def law_distance(x: Floats, y: Floats) -> Floats:
 def jackknife(x: Floats, y: Floats) -> Floats:
     """Return (m,): the standard error of law_distance, from leaving out one pair of repeats after the other."""
     repeats = x.shape[1]
-    left_out = np.stack([law_distance(np.delete(x, one, axis=1), np.delete(y, one, axis=1)) for one in range(repeats)])
-    error: Floats = np.sqrt((repeats - 1) / repeats * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    left_out = [law_distance(np.delete(x, one, axis=1), np.delete(y, one, axis=1)) for one in range(repeats)]
+    values = np.stack(left_out, axis=1)  # sums over the last axis do not depend on the number of records
+    deviations = values - values.mean(axis=1, keepdims=True)
+    error: Floats = np.sqrt((repeats - 1) / repeats * (deviations**2).sum(axis=1))
     return error
 
 

@@ -2,7 +2,7 @@
 
 The distance between two laws is the largest difference of means that any function of slope 1 shows. One half of the draws
 chooses the function, the other half measures the difference. So its expected value is at most the true distance, whatever
-the laws are, and zero if a removal changes nothing (decision 017).
+the laws are, and zero if a removal changes nothing (decision 018).
 """
 
 from __future__ import annotations

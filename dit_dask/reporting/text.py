@@ -96,6 +96,22 @@ def text_table(summaries: Sequence[TestSummary], controls: Sequence[ControlSumma
     return align([header, *rows])
 
 
+def repeat_lines(summaries: Sequence[TestSummary]) -> Iterator[str]:
+    """One line for each test that draws at random: what of its delta and its mean is above the noise."""
+    for summary in summaries:
+        repeats = summary.repeats
+        if repeats is None:
+            continue
+        parts = [
+            f"{name} {number(summary.figure(name))} (noise {number(noise)}), above the noise {number(low)} to {number(high)}"
+            for name, noise in (("delta", repeats.noise), ("mean", repeats.expected_noise))
+            for low, high in [repeats.excess[name].interval]
+        ]
+        significant = f"{number(repeats.significant)} of {number(summary.figure('records'))} rows differ significantly"
+        parts.append(f"{significant}, smallest p {number(repeats.p_value)}")
+        yield escape_text(f"{summary.test}: {repeats.count:,} repeats; {'; '.join(parts)}")
+
+
 def control_names(controls: Sequence[ControlSummary]) -> list[str]:
     """Name each control; where there are several of a kind, by the first test that it belongs to."""
     kinds = [control.control for control in controls]

@@ -84,10 +84,12 @@ def test_duplicates_count_once_among_distinct_records() -> None:
     assert drawn["cumulative_distinct"].tolist() == [0.5, 1.0]
 
 
-SHARES = {"mean": 0.25, "worst": 0.5, "worst_at_most": 0.75}
+SHARES = {"mean": 0.25, "worst": 0.5, "worst_at_most": 0.75, "noise_mean": 0.125, "noise_worst": 0.25}
+EXCESS = {"mean": {"estimate": 0.125, "interval": [0.0, 0.5]}, "share_over[0.1]": {"estimate": 0.5, "interval": [0.0, 1.0]}}
+REPEATS = {"count": 30, "noise": 0.125, "over": {"0.001": SHARES, "0.1": SHARES}, "expected_noise": 0.0625}
 OPTIONAL = {
     "exact": {},
-    "repeated": {"repeats": {"count": 30, "noise": 0.125, "over": {"0.001": SHARES, "0.1": SHARES}}},
+    "repeated": {"repeats": REPEATS | {"p_value": 0.01, "significant": 3, "excess": EXCESS}},
     "simulated": {
         "largest_unbiased": 0.5,
         "delta_interval": [0.25, 0.75],
