@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dit_dask.audit.summary import TestSummary
 
 MOST_SECRETS, MOST_SECRET_SHARE = 50, 0.05
+FEW_SECRETS = 5  # so few cannot be made coarser
 FEWEST_ROWS = 100
 MOST_UNIQUE = 0.5  # of the rows: more than half alone with their value means an identifier
 WORDS_OF_TEXT = 4  # on average in a label: free text
@@ -63,7 +64,7 @@ def _unused_rows(rows: Rows) -> Iterator[str]:
 
 def _many_secrets(schema: Schema, rows: int) -> Iterator[str]:
     name, count = schema.sensitive.name, len(schema.sensitive.levels)
-    if count > MOST_SECRETS or count > MOST_SECRET_SHARE * rows:
+    if count > MOST_SECRETS or count > max(FEW_SECRETS, MOST_SECRET_SHARE * rows):
         yield (
             f"the sensitive attribute {name!r} has {count:,} values in {rows:,} rows: adversaries can hardly learn it, and "
             f"small distances mean little; {_coarsen(schema)}"

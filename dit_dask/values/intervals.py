@@ -9,16 +9,16 @@ from __future__ import annotations
 
 def lower_limit(successes: int, trials: int, tail: float) -> float:
     """The share below which so many successes or more have a probability of less than `tail`."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv  # scipy.stats takes most of a second to import
 
-    return float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
+    return float(betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
 
 
 def upper_limit(successes: int, trials: int, tail: float) -> float:
     """The share above which so few successes or fewer have a probability of less than `tail`."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
-    return float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
+    return float(betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
 
 
 def student_factor(tail: float, freedom: int) -> float:

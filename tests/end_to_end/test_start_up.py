@@ -46,6 +46,7 @@ def config(tmp_path: Path) -> Path:
     WORKED.to_csv(tmp_path / "people.csv", index=False)
     tests = [{"sanitizer": {"name": "mondrian", "k": 2}}, {"sanitizer": {"name": "mondrian", "l": 2, "variant": "basic"}}]
     document = {"version": 1, "data": {"source": "people.csv"}, "schema": WORKED_SCHEMA, "tests": tests}
+    document["claims"] = "report"  # five people with one rare illness are not 2-diverse
     (tmp_path / "audit.yaml").write_text(json.dumps(document), "utf-8")
     return tmp_path / "audit.yaml"
 
