@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BOUNDED = ("delta", "quantiles", "share_over")  # they grow with every distance, so bounds of rows give bounds of these
 FURTHER_KEYS = {"quantiles": (0.25, 0.75, 0.95), "share_over": (0.02, 0.03, 0.05, 0.2, 0.3, 0.5, 1.0)}  # that gates often name
 MIN_FACTOR, FARTHEST = 1.5, 30.0  # fewer more decide nothing; more than 900 times as many are no advice
+FEWEST_REPEATS = 20  # below this even large leaks are not certain
 
 
 def excess_of(bounds: RowBounds) -> dict[str, Excess]:
@@ -63,13 +64,13 @@ def more_repeats(gate: Gate, repeats: Exceedance) -> int | None:
     """About how many repeats might decide: errors fall with their root; None if the estimate is at the limit itself."""
     excess, limit = repeats.excess.get(gate.label), gate.limit
     if excess is None or limit is None or gate.name == "share_over":
-        return 4 * repeats.count
+        return max(FEWEST_REPEATS, 4 * repeats.count)
     low, high = excess.interval
     distance = abs(excess.estimate - limit)
     error = high - excess.estimate if excess.estimate <= limit else excess.estimate - low
     if distance == 0 or error / distance > FARTHEST:
         return None
     factor = max(MIN_FACTOR, (error / distance) ** 2)
-    needed = repeats.count * factor
+    needed = max(FEWEST_REPEATS, repeats.count * factor)
     digit = int(10 ** math.floor(math.log10(needed)))
     return math.ceil(needed / digit) * digit
