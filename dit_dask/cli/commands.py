@@ -299,6 +299,8 @@ def gate(options: argparse.Namespace) -> int:
     results = read_results(folder)
     summaries, entries, stored = results.summaries, results.entries, results.verdict
     forbidden = [gates.parse_forbidden(text, "--fail-on", {entry.measure for entry in entries}) for text in options.fail_on]
+    if not summaries and any(one.kind in ("statistic", "claims") for one in forbidden):
+        raise InputError("dit gate: the run has measures only; delta and the like judge tests")
     evidence = Evidence(summaries, entries, results.distributions())
     broken = [one for one in stored.verdicts if one.gate == gates.CLAIMS and one.status == "failed"]  # whatever is asked
     judged = judge(forbidden, evidence)
