@@ -217,7 +217,8 @@ def _lack_of_power(gate: Gate, power: Power, reached: Attainable | None) -> str 
 
 def further_columns(summary: TestSummary) -> str:
     """Say that a release publishes more than what is tested."""
-    return f"the release has {summary.further_columns} further columns, which no test looks at"
+    noun = "column" if summary.further_columns == 1 else "columns"
+    return f"the release has {summary.further_columns} further {noun}, and no test looks at what stands there"
 
 
 def _repeated_rows(summary: TestSummary) -> str:

@@ -213,7 +213,7 @@ def test_an_unsafe_function_does_not_pass(function: str, status: str) -> None:
     assert (found.verdict.status, found.passed) == (status, False)
     assert main(["gate", found.url]) == 1
     if function == "adds_the_names":
-        assert "1 further columns, which no test looks at" in "\n".join(found.verdict.warnings)
+        assert "1 further column, and no test looks at what stands there" in "\n".join(found.verdict.warnings)
     elif status == "inconclusive":
         assert "no release differs from the full one" in "\n".join(found.verdict.warnings)
 

@@ -476,7 +476,7 @@ def _write_columns(frame: Any, columns: Sequence[str], path: str) -> None:
     for position, name in enumerate(names):
         cells = frame.iloc[:, position]
         if name not in columns:
-            if _tells_rows_apart(cells):  # what it holds stays here; that it is published must be known
+            if tells_rows_apart(cells):  # what it holds stays here; that it is published must be known
                 arrays[f"further column {position}"] = pa.array([number % 2 for number in range(len(frame))], pa.int8())
             continue
         kind = cells.dtype
@@ -489,7 +489,7 @@ def _write_columns(frame: Any, columns: Sequence[str], path: str) -> None:
     pq.write_table(pa.table(arrays), path)
 
 
-def _tells_rows_apart(cells: Any) -> bool:
+def tells_rows_apart(cells: Any) -> bool:
     """Whether a column has several values and does not just number the rows."""
     texts = cells.astype(str).tolist()
     numbers = ([str(number) for number in range(start, start + len(texts))] for start in (0, 1))

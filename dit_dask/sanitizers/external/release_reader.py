@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError
+from dit_dask.sanitizers.external.process_main import tells_rows_apart
 from dit_dask.sanitizers.external.published_values import NULLS, Reader
 from dit_dask.values.release import Release, Sets
 from dit_dask.values.schema import Schema
@@ -83,13 +84,6 @@ def _locate(is_bad: Bools) -> str:
     """Say where cells of a returned table stand, without showing them."""
     count = int(is_bad.sum())
     return f"it stands in {count:,} row{'s' if count > 1 else ''}, first in row {int(is_bad.argmax())} of what was returned"
-
-
-def _tells_rows_apart(cells: pd.Series[Any]) -> bool:
-    """Whether a column has several values and does not just number the rows."""
-    texts = cells.astype(str).tolist()
-    numbers = ([str(number) for number in range(start, start + len(texts))] for start in (0, 1))
-    return len(set(texts)) > 1 and texts not in numbers
 
 
 class Vocabulary:
@@ -172,7 +166,7 @@ class ReleaseReader:
             raise InputError("it suppressed every row")
         nearest = int(sum(numbers[2][kept].sum() for numbers in read))
         release = self._build_release([numbers[0][kept] for numbers in read], secret[kept])
-        further = sum(_tells_rows_apart(frame[name]) for name in frame.columns if name not in self.columns)
+        further = sum(tells_rows_apart(frame[name]) for name in frame.columns if name not in self.columns)
         return ReadRelease(release, int(kept.sum()), int((~kept).sum()), nearest, further)
 
     def _build_release(self, numbers: Sequence[Ints], secret: Ints) -> Release:
