@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dit_dask.api import Result, audit, closeness
+    from dit_dask.audit.controls import ControlSummary
+    from dit_dask.audit.verdict import RunVerdict, Verdict
     from dit_dask.errors import DitError, InputError, RunError
     from dit_dask.execution.rates import discrimination_by_value, discrimination_interval, discrimination_rate
     from dit_dask.measures.synthetic.accuracy import Accuracy, accuracy
@@ -22,10 +24,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Accuracy",
     "Closeness",
+    "ControlSummary",
     "DitError",
     "InputError",
     "Result",
     "RunError",
+    "RunVerdict",
+    "Verdict",
     "__version__",
     "accuracy",
     "audit",
@@ -38,6 +43,8 @@ __all__ = [
 
 _NAMES = {
     "api": ("Result", "audit", "closeness"),
+    "audit.controls": ("ControlSummary",),
+    "audit.verdict": ("RunVerdict", "Verdict"),
     "errors": ("DitError", "InputError", "RunError"),
     "measures.synthetic.accuracy": ("Accuracy", "accuracy"),
     "measures.synthetic.closeness": ("Closeness",),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -11,13 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dit_dask import run
 from dit_dask.audit.disclosure import exact_folder
 from dit_dask.audit.grammar import check_config
 from dit_dask.audit.statistics import by_name
 from dit_dask.audit.summary import TestSummary, read_curves
 from dit_dask.audit.verdict import RunVerdict
-from dit_dask.errors import DitError, unknown
+from dit_dask.errors import DitError, InputError, describe_value, unknown
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import progress
 from dit_dask.execution.runner import TaskRunner
@@ -85,15 +90,23 @@ class Result:
         import pandas as pd
         import pyarrow.parquet as pq
 
-        ids = [one.test for one in self.summaries]
-        identity = ids[test] if isinstance(test, int) else test
-        if identity not in ids:
-            raise unknown("test", identity, ids)
+        identity = self._test_id(test)
         below = f"records/{identity}"
         parts = [self.folder.read(f"{below}/{name}") for name in sorted(self.folder.names(below))]
         frames = [pq.read_table(io.BytesIO(part)).to_pandas() for part in parts if part is not None]
         joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
         return joined
+
+    def _test_id(self, test: str | int) -> str:
+        """The id of a test that is given by its id or its position."""
+        ids = [one.test for one in self.summaries]
+        if isinstance(test, int) and not isinstance(test, bool):
+            if not -len(ids) <= test < len(ids):
+                raise InputError(f"test must be an id or a position from 0 to {len(ids) - 1}; got {test}")
+            return ids[test]
+        if test not in ids:
+            raise unknown("test", test, ids)
+        return test
 
     def measured(self, measure: str) -> pd.DataFrame:
         """What a measure says of each record, by its id: `record` and the measure's columns, to be joined with `distances`."""
@@ -112,56 +125,94 @@ class Result:
 
 
 def audit(
-    data: pd.DataFrame | str,
+    data: pd.DataFrame | str | os.PathLike[str],
     *,
     schema: Mapping[str, Any],
     tests: Sequence[Mapping[str, Any]] = (),
-    measures: Sequence[Mapping[str, Any]] = (),
+    measures: Sequence[Mapping[str, Any] | str] = (),
     client: Client | None = None,
     name: str = "audit",
-    missing: Sequence[str] | Mapping[str, Sequence[str]] = (),
+    missing: Sequence[str | float] | Mapping[str, Sequence[str | float]] = (),
+    limit: int | None = None,
+    sample: Mapping[str, int] | None = None,
     gates: Sequence[str] = (),
+    claims: str = "fail",
+    controls: bool = True,
     stop_on_breach: bool = False,
-    output: str | Mapping[str, Any] | None = None,
+    output: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     seed: int = 0,
     quiet: bool = True,
     show_values: bool = False,
 ) -> Result:
     """Run the differential inference test on a DataFrame or URL.
 
-    `schema`, `tests` and `measures` are as in a config file. Without a client the work is done in this process; with one it is
-    spread over that cluster, and `output` must be a place that its workers can write to. Without `output` the run
-    folder is made in a new temporary directory. `output` may be a mapping as in a config file, with a place for `private`.
-    With `show_values` the text of an error also holds values of the data that few rows share.
+    All arguments but `client`, `quiet` and `show_values` are keys of a config file and are checked as there; `missing`, `limit`
+    and `sample` are keys of its `data`. Without a client the work is done in this process; with one it is spread over that
+    cluster, and `output` must be a place that its workers can write to. Without `output` the run folder is in a temporary one,
+    which is removed together with the result, at the latest when Python ends. `output` may be a mapping as in a config file,
+    with a place for `private`. With `show_values` the text of an error also holds values of the data that few rows share.
     """
-    is_path = isinstance(data, str)
-    document = {
-        "version": 1,
+    source, frame = _check_data(data)
+    if client is not None and not hasattr(client, "scheduler_info"):
+        raise InputError(f"client must be a Client of dask.distributed; got {describe_value(client)}")
+    arguments = {
         "name": name,
-        "data": {
-            "source": data if is_path else "frame",
-            "missing": {key: list(marks) for key, marks in missing.items()} if isinstance(missing, Mapping) else list(missing),
-        },
         "schema": schema,
-        "tests": [dict(test) for test in tests],
-        "measures": [dict(measure) for measure in measures],
-        "gates": list(gates),
+        "tests": tests,
+        "measures": measures,
+        "gates": gates,
+        "claims": claims,
+        "controls": controls,
         "stop_on_breach": stop_on_breach,
-        "output": output or tempfile.mkdtemp(prefix="dit-"),
         "seed": seed,
     }
+    keys = {"missing": missing, "limit": limit, "sample": sample}
+    about_data = {key: value for key, value in keys.items() if value is not None}
+    document = _document({"version": 1, "data": {"source": source, **about_data}, **arguments})
+    temporary = tempfile.mkdtemp(prefix="dit-") if output is None else None
+    try:
+        result = _run(document | {"output": temporary or _document(output)}, frame, client, quiet=quiet)
+    except BaseException as error:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, DitError) and show_values and error.hidden:
+            raise type(error)(error.revealed()) from error
+        raise
+    if temporary is not None:
+        weakref.finalize(result, shutil.rmtree, temporary, ignore_errors=True)
+    return result
+
+
+def _run(document: Mapping[str, Any], frame: pd.DataFrame | None, client: Client | None, *, quiet: bool) -> Result:
     checked = check_config(document, folder=str(Path.cwd()))
     workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     connect = None if client is None else lambda: nullcontext(client)
-    try:
-        prepared = run.prepare(checked, None if isinstance(data, str) else data)
-        finished = run.run(prepared, run.Workers(connect, workers), progress.choose_progress(quiet=quiet))
-    except DitError as error:
-        if show_values and error.hidden:
-            raise type(error)(error.revealed()) from error
-        raise
+    prepared = run.prepare(checked, frame)
+    finished = run.run(prepared, run.Workers(connect, workers), progress.choose_progress(quiet=quiet))
     secrets = prepared.rows.table.schema.sensitive.levels
     return Result(finished.folder, finished.summaries, finished.measures, finished.verdict, secrets)
+
+
+def _check_data(data: pd.DataFrame | str | os.PathLike[str]) -> tuple[str, pd.DataFrame | None]:
+    """Return the source as a config has it, and the frame that takes its place."""
+    import pandas as pd
+
+    if isinstance(data, pd.DataFrame):
+        return "frame", data
+    if isinstance(data, str | os.PathLike):
+        return os.fspath(data), None
+    raise InputError(f"data must be a DataFrame, a path or a URL; got {describe_value(data)}")
+
+
+def _document(value: Any) -> Any:
+    """Write an argument as a config file would have it, so that it can be checked as one."""
+    if isinstance(value, Mapping):
+        return {key: _document(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_document(item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def closeness(

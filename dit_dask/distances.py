@@ -106,7 +106,10 @@ def _ordered_distance(context: Context, where: str) -> OrderedWasserstein:
         if (gaps >= 0).all() or (gaps <= 0).all():
             return OrderedWasserstein(np.abs(gaps))
     if not secret.has_order:
-        raise InputError(f"{where}: ordered needs schema.sensitive.order, which is not set, or a sensitive column of numbers")
+        raise InputError(
+            f"{where}: ordered needs schema.sensitive.order or bins, or a sensitive column of numbers, and no category of "
+            "missing cells"
+        )
     return OrderedWasserstein(np.ones(len(secret.levels) - 1))
 
 

@@ -58,6 +58,14 @@ def quote(value: object, limit: int = MOST_QUOTED) -> str:
     return shown if len(shown) <= limit + 2 else f"{shown[:limit]}… ({len(shown):,} characters)"
 
 
+def describe_value(value: object) -> str:
+    """Show a plain value, and of others only the type: a frame that was given by mistake is full of persons."""
+    named = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(value))
+    if named is not None:
+        return named
+    return quote(value) if isinstance(value, str | bytes | int | float) else f"a value of type {class_name(type(value))}"
+
+
 def describe(error: BaseException | None) -> tuple[str, tuple[str, ...]]:
     """Describe any failure: what may be shown, and what to hide. Messages of other packages may hold values of the data."""
     if isinstance(error, DitError):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.config.document import Config
-from dit_dask.errors import InputError
+from dit_dask.errors import InputError, escape_text
 from dit_dask.inputs.load import load_columns
 from dit_dask.measures.base import BarChart
+from dit_dask.measures.discrimination.chance import compute_chance_rate
 from dit_dask.measures.discrimination.contingency import (
+    OPTION,
     combine_codes,
     compute_rate_from_codes,
     encode_columns,
@@ -27,31 +29,46 @@ from dit_dask.reporting.text import align, number, share
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_TRIED = 2000  # combinations of one size; beyond it the best of the size below are extended instead
+    from dit_dask.values.arrays import Ints
+
+EXHAUSTIVE, GREEDY = "exhaustive", "greedy"
+MOST_SHOWN = 10  # smallest combinations on a terminal
+MOST_TRIED = 10_000  # combinations of three or more; beyond it the best of the size below are extended instead
 BEAM = 10
 DETERMINES = 1 - 1e-12
+NEAR_UNIQUE = 0.9  # a column in which so many rows are alone is an identifier
 
 
 @dataclass(frozen=True)
 class Risk:
-    """What some columns together give away: the rate, and the share of rows that nobody else's values equal."""
+    """What some columns together give away: the rate, and the share of rows that nobody else's values equal.
+
+    The rates over a target and over the sensitive attribute have their chance levels beside them: the mean over all shuffles.
+    """
 
     keys: tuple[str, ...]
     rate: float
     values: int
     alone: float
     sensitive: float | None
+    chance: float | None = None
+    sensitive_chance: float | None = None
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The risk of every column and of combinations by size, worst first; `searched` says how each size was searched."""
+    """The risk of every column and of combinations by size, worst first; `searched` says how each size was searched.
+
+    `identifiers` are in no combination; `minimal` are the combinations that determine the target and have no column too many.
+    """
 
     rows: int
     target: str | None
     single: tuple[Risk, ...]
     combined: Mapping[int, tuple[Risk, ...]]
     searched: Mapping[int, str]
+    identifiers: tuple[str, ...] = ()
+    minimal: tuple[tuple[str, ...], ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The ranking as JSON."""
@@ -59,22 +76,46 @@ class Ranking:
             "rows": self.rows,
             "target": self.target,
             "columns": [_object(risk) for risk in self.single],
+            "identifiers": list(self.identifiers),
             "combinations": [
                 {"size": size, "searched": self.searched[size], "best": [_object(risk) for risk in found]}
                 for size, found in self.combined.items()
             ],
+            "minimal": [list(keys) for keys in self.minimal],
         }
 
     def text(self) -> str:
         """The ranking for a terminal."""
         what = "people" if self.target is None else self.target
-        rows = [["columns", f"rate over {what}", "values", "rows alone", "rate over the sensitive attribute"]]
+        head = [
+            "columns",
+            f"rate over {what}",
+            "by chance",
+            "values",
+            "rows alone",
+            "rate over the sensitive attribute",
+            "by chance",
+        ]
+        rows = []
         for risk in itertools.chain(self.single, *self.combined.values()):
-            cells = [number(risk.rate), number(risk.values), share(risk.alone), number(risk.sensitive)]
-            rows.append([", ".join(risk.keys), *cells])
-        if all(row[-1] == "–" for row in rows[1:]):
-            rows = [row[:-1] for row in rows]
-        return align(rows)
+            cells = [number(risk.chance), number(risk.values), share(risk.alone)]
+            cells += [number(risk.sensitive), number(risk.sensitive_chance)]
+            rows.append([", ".join(risk.keys), number(risk.rate), *cells])
+        kept = [place for place in range(len(head)) if any(row[place] != "–" for row in rows)]
+        table = align([[row[place] for place in kept] for row in (head, *rows)])
+        return "\n".join([table, *self._notes()])
+
+    def _notes(self) -> Iterator[str]:
+        what = "people" if self.target is None else self.target
+        if self.identifiers:
+            yield f"identifiers, in no combination: {escape_text(', '.join(self.identifiers))}"
+        if self.minimal:
+            shown = "; ".join(", ".join(keys) for keys in self.minimal[:MOST_SHOWN])
+            more = f" and {len(self.minimal) - MOST_SHOWN:,} more" if len(self.minimal) > MOST_SHOWN else ""
+            yield f"smallest combinations that determine {escape_text(f'{what}: {shown}{more}')}"
+        for size, how in self.searched.items():
+            if how == GREEDY:
+                yield f"combinations of {size}: a greedy search, there may be worse ones"
 
     def drawing(self) -> str:
         """The rates as bars."""
@@ -86,9 +127,11 @@ def _object(risk: Risk) -> dict[str, Any]:
     return {
         "keys": list(risk.keys),
         "rate": risk.rate,
+        "chance": risk.chance,
         "values": risk.values,
         "rows_alone": risk.alone,
         "sensitive_rate": risk.sensitive,
+        "sensitive_chance": risk.sensitive_chance,
     }
 
 
@@ -98,7 +141,7 @@ class Search:
     def __init__(self, frame: pd.DataFrame, target: str | None, sensitive: str | None, missing: str | None) -> None:
         if len(frame) < 2:
             raise InputError(f"risk needs at least 2 rows; got {len(frame)}")
-        found, kept = encode_columns({str(name): frame[name] for name in frame.columns}, missing)
+        found, kept = encode_columns({str(name): frame[name] for name in frame.columns}, missing, OPTION)
         self._columns = {str(name): column for name, column in zip(frame.columns, found, strict=True)}
         self._target = self._columns.get(target) if target is not None else None
         self._sensitive = self._columns.get(sensitive) if sensitive not in (None, target) else None
@@ -110,51 +153,69 @@ class Search:
         """The columns that may be keys."""
         return [name for name in self._columns if name not in (self.target, self._sensitive_name)]
 
+    def score(self, keys: Sequence[str]) -> tuple[float, int]:
+        """Return the rate of a combination and how many values it has; the rest of its risk takes longer."""
+        codes = [self._columns[name].codes for name in keys]
+        sizes = self._sizes(codes)
+        if self._target is not None:
+            return compute_rate_from_codes(codes, self._target.codes).value, len(sizes)
+        people = CountHistogram(np.ones(1, np.int64), np.full(1, self.rows))  # every row is a value of its own
+        return compute_rate(people, CountHistogram.of(sizes), people).value, len(sizes)
+
+    def _sizes(self, codes: Sequence[Ints]) -> Ints:
+        """Return how many rows have each value of a combination."""
+        combined = combine_codes(codes)
+        if combined.max() < 4 * self.rows:
+            counts = np.bincount(combined)
+            return counts[counts > 0]
+        ordered = np.sort(combined)
+        return np.diff(run_starts(ordered), append=len(ordered))
+
     def risk(self, keys: Sequence[str]) -> Risk:
         """Measure one combination."""
+        rate, values = self.score(keys)
         codes = [self._columns[name].codes for name in keys]
-        ordered = np.sort(combine_codes(codes))
-        sizes = np.diff(run_starts(ordered), append=len(ordered))
+        sizes = self._sizes(codes)
+        chance = None if self._target is None else compute_chance_rate(sizes, np.bincount(self._target.codes))
         alone = float((sizes == 1).sum() / self.rows)
-        over_sensitive = None if self._sensitive is None else compute_rate_from_codes(codes, self._sensitive.codes).value
-        if self._target is not None:
-            return Risk(
-                tuple(keys), compute_rate_from_codes(codes, self._target.codes).value, len(sizes), alone, over_sensitive
-            )
-        people = CountHistogram(np.ones(1, np.int64), np.full(1, self.rows))  # every row is a value of its own
-        return Risk(
-            tuple(keys), compute_rate(people, CountHistogram.of(sizes), people).value, len(sizes), alone, over_sensitive
-        )
+        if self._sensitive is None:
+            return Risk(tuple(keys), rate, values, alone, None, chance)
+        sensitive = compute_rate_from_codes(codes, self._sensitive.codes).value
+        by_chance = compute_chance_rate(sizes, np.bincount(self._sensitive.codes))
+        return Risk(tuple(keys), rate, values, alone, sensitive, chance, by_chance)
 
 
 def ranking(search: Search, size: int, top: int) -> Ranking:
-    """Rank every column, then combinations of those that do not determine the target already, up to a size."""
-    single = _worst_first(search.risk([name]) for name in search.names)
-    partial = [risk.keys[0] for risk in single if risk.rate < DETERMINES]
-    best: Sequence[Risk] = [risk for risk in single if risk.rate < DETERMINES]
+    """Rank every column, then combinations of those that are no identifiers, up to a size; all pairs are tried."""
+    single = sorted((search.risk([name]) for name in search.names), key=lambda risk: (-risk.rate, risk.values, risk.keys))
+    identifiers = tuple(risk.keys[0] for risk in single if risk.rate >= DETERMINES or risk.alone >= NEAR_UNIQUE)
+    names = [risk.keys[0] for risk in single if risk.keys[0] not in identifiers]
+    best: list[tuple[str, ...]] = [(name,) for name in names]
     found, searched = {}, {}
-    for count in range(2, min(size, len(partial)) + 1):
-        exhaustive = math.comb(len(partial), count) <= MOST_TRIED
-        candidates = itertools.combinations(partial, count) if exhaustive else _extended(best[:BEAM], partial)
-        best = _worst_first(search.risk(keys) for keys in candidates)
-        found[count], searched[count] = tuple(best[:top]), "exhaustive" if exhaustive else "greedy"
-        if best[0].rate >= DETERMINES:
+    minimal: list[tuple[str, ...]] = []
+    for count in range(2, min(size, len(names)) + 1):
+        exhaustive = count == 2 or math.comb(len(names), count) <= MOST_TRIED
+        candidates = itertools.combinations(names, count) if exhaustive else _extended(best[:BEAM], names)
+        open_ones = [keys for keys in candidates if not any(set(least) <= set(keys) for least in minimal)]
+        if not open_ones:
             break  # more columns cannot tell more
-    return Ranking(search.rows, search.target, tuple(single), found, searched)
+        scores = {keys: search.score(keys) for keys in open_ones}
+        ordered = sorted(scores, key=lambda keys: (-scores[keys][0], scores[keys][1], keys))
+        found[count] = tuple(search.risk(keys) for keys in ordered[:top])
+        searched[count] = EXHAUSTIVE if exhaustive else GREEDY
+        minimal += [keys for keys in ordered if scores[keys][0] >= DETERMINES]
+        best = [keys for keys in ordered if scores[keys][0] < DETERMINES]
+    return Ranking(search.rows, search.target, tuple(single), found, searched, identifiers, tuple(minimal))
 
 
-def _extended(best: Sequence[Risk], names: Sequence[str]) -> Iterable[tuple[str, ...]]:
+def _extended(best: Sequence[tuple[str, ...]], names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     seen = set()
-    for risk in best:
+    for known in best:
         for name in names:
-            keys = frozenset((*risk.keys, name))
-            if name not in risk.keys and keys not in seen:
+            keys = frozenset((*known, name))
+            if name not in known and keys not in seen:
                 seen.add(keys)
-                yield (*risk.keys, name)
-
-
-def _worst_first(risks: Iterable[Risk]) -> list[Risk]:
-    return sorted(risks, key=lambda risk: (-risk.rate, risk.values, risk.keys))
+                yield (*known, name)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from dit_dask.execution.progress import Progress, Silent
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.stall import Watchdog
 from dit_dask.inputs.load import load, load_with
+from dit_dask.inputs.person_ids import repeated_person_ids
 from dit_dask.inputs.source import check_source, read_text
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.reporting import html
@@ -81,6 +82,7 @@ class PreparedRun:
     measure_plan: MeasurePlan | None
     output: Folder
     folder: Folder
+    person_ids: Sequence[str] = ()  # columns that look like a person's id and repeat
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +129,8 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
     measure_plan = None if cells is None else build_measure_plan(config, rows, cells, built, read)
     measured = None if measure_plan is None else measure_plan.digest
     digest = run_digest(config, rows, [test.parameters for test in built], digests | code, measured)
-    prepared = PreparedRun(config, rows, built, parsed, measure_plan, output, output.child(f"{config.name}-{digest}"))
+    folder, ids = output.child(f"{config.name}-{digest}"), repeated_person_ids(config, frame)
+    prepared = PreparedRun(config, rows, built, parsed, measure_plan, output, folder, ids)
     closed = frozenset(_list_personal_data(prepared))
     return replace(prepared, folder=replace(prepared.folder, closed=closed))
 
@@ -337,7 +340,7 @@ def _resolve_config(config: Config, key: bytes) -> dict[str, Any]:
         "version": 1,
         "name": config.name,
         "data": asdict(config.data),
-        "schema": asdict(config.checked_schema),
+        "schema": config.checked_schema.document(),
         "tests": [point.document() for point in config.tests],
         "measures": [point.measure.document() for point in config.measures],
         "gates": config.gates,
@@ -460,8 +463,8 @@ def _judge(prepared: PreparedRun, results: Results) -> RunVerdict:
     own = {test.id: own_gates(test.config) for test in prepared.tests if test.config.gates}
     verdicts = judge(chosen, Evidence(summaries, results.entries, results.distributions()), own)
     controls = results.verdict.controls if config.controls else ()
-    warnings = [*data_warnings(prepared.rows), *release_warnings(summaries)]
-    warnings += gate_warnings(chosen, own, summaries, controls)
+    warnings = [*data_warnings(prepared.rows, prepared.person_ids), *release_warnings(summaries)]
+    warnings += gate_warnings(chosen, own, summaries, prepared.rows, controls)
     judged = {verdict.test for verdict in verdicts if verdict.gate == CLAIMS}
     for one in summaries:
         if one.claim_holds is False and one.test not in judged:

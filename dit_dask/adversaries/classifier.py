@@ -42,7 +42,7 @@ class Classifier:
         if not isinstance(encoder, TF) or len(target) > MOST_ATTRIBUTES:
             return _certain(release) if _is_constant(release) else self._train(release, encoder, target)
         patterns = _encode(release, target.tobytes(), target.dtype.str)
-        key = patterns.digest()
+        key = patterns.digest
         if key not in self.memo:
             learned = _certain(release) if _is_constant(release) else self._learn(patterns)
             if learned is None:

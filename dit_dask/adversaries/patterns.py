@@ -55,8 +55,9 @@ class Patterns:
         has_target: bool = self.distinct[-1] == self.target
         return self.counts[-1] if has_target else np.zeros_like(self.counts[0])
 
+    @cached_property
     def digest(self) -> bytes:
-        """Fingerprint the training rows."""
+        """The fingerprint of the training rows."""
         content = hashlib.blake2b(str(self.counts.shape).encode(), digest_size=16)
         for part in (self.pattern, self.secret, self.weight):
             content.update(np.ascontiguousarray(part).data)

@@ -80,7 +80,7 @@ class _Builder:
         if key not in self._binned:
             table, index = binned(rows.table, bins, f"{point.where}.sanitizer.bins")
             index = index[rows.index]
-            self._binned[key] = Rows(table, index, rows.read, rows.dropped, table.weights[index])
+            self._binned[key] = Rows(table, index, rows.read, rows.dropped, table.weights[index], source_row=rows.source_row)
         return self._binned[key]
 
     def _single_rows(self) -> Rows:

@@ -35,7 +35,7 @@ def shareable_summary(summary: TestSummary) -> TestSummary:
     }
     claim = summary.claim_holds if summary.simulation is None else None  # samples of few rows are all that is known of it
     kept = replace(summary, statistics=Statistics(values), adversaries={}, claim_holds=claim, withheld=True)
-    return replace(kept, simulation=None, repeats=None, sampling=None, homogeneous=0.0)
+    return replace(kept, simulation=None, repeats=None, sampling=None, attainable=None, homogeneous=0.0)
 
 
 def shareable_entry(entry: MeasureEntry) -> MeasureEntry:
@@ -55,11 +55,12 @@ def shareable_verdict(verdict: Verdict, hidden: Sequence[str]) -> Verdict:
 
 
 def shareable_run_verdict(verdict: RunVerdict, hidden: Sequence[str]) -> RunVerdict:
-    """Return the verdict of a run without figures of the hidden tests, and without controls of few rows."""
+    """Return the verdict of a run without figures and warnings of the hidden tests, and without controls of few rows."""
     verdicts = [shareable_verdict(one, hidden) for one in verdict.verdicts]
     counted = [(control, control.statistics.figure("records") or 0) for control in verdict.controls]
     controls = [control for control, rows in counted if rows >= MIN_DISCLOSED_COUNT]
-    return replace(verdict, verdicts=verdicts, controls=controls)
+    warnings = [text for text in verdict.warnings if not text.startswith(tuple(f"{test}: " for test in hidden))]
+    return replace(verdict, verdicts=verdicts, controls=controls, warnings=warnings)
 
 
 @dataclass(frozen=True, eq=False)

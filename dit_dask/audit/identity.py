@@ -13,7 +13,8 @@ import numpy as np
 
 from dit_dask.adversaries import PANEL
 from dit_dask.config.constraints import result_document
-from dit_dask.config.document import DATA, Config
+from dit_dask.config.document import Config
+from dit_dask.config.table import DATA, SCHEMA
 from dit_dask.storage.redaction import public_url
 from dit_dask.values.table import Rows
 
@@ -121,7 +122,7 @@ def run_digest(
     document = {
         "name": config.name,
         "data": result_document(DATA, asdict(config.data)),
-        "schema": asdict(config.checked_schema),
+        "schema": result_document(SCHEMA, config.checked_schema.document()),
         "tests": tests,
         "seed": config.seed,
         "input": rows.digest(),

@@ -12,7 +12,7 @@ from dit_dask.audit.manifest import Manifest, now
 from dit_dask.audit.statistics import Figure, by_name, number_of, plain
 from dit_dask.audit.summary import TestSummary
 from dit_dask.config.constraints import result_document
-from dit_dask.config.document import DATA
+from dit_dask.config.table import DATA, SCHEMA
 from dit_dask.errors import InputError, RunError
 from dit_dask.storage.documents import render_json
 from dit_dask.storage.folder import Folder
@@ -93,7 +93,7 @@ def describe_run(folder: Folder, manifest: Manifest, summaries: Sequence[TestSum
     """Describe a complete run by its manifest and summaries."""
     config = manifest.config
     asked = {key: config[key] for key in ("data", "schema", "tests", "seed")}
-    asked["data"] = result_document(DATA, config["data"])
+    asked |= {"data": result_document(DATA, config["data"]), "schema": result_document(SCHEMA, config["schema"])}
     comparable = without_digests(asked)  # digests of secrets have a key that follows from the data
     if comparable != asked:
         comparable["ids"] = sorted(one.test for one in summaries)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from dit_dask.values.arrays import Ints
 
-COLUMNS = ("record", "multiplicity", "distance", "predicted", "predicted_without")
-POSITIONS = 2  # the first columns say which rows these are; in the others skipped records have null
+COLUMNS = ("record", "row", "multiplicity", "distance", "predicted", "predicted_without")
+POSITIONS = 3  # the first columns say which rows these are; in the others skipped records have null
 DIGEST = b"dit_dask.digest"
 GAINS = b"dit_dask.gains"
 
@@ -40,11 +40,13 @@ class PartFile:
 class Part:
     """The rows of a part, and for each adversary the tally of the records that appear first in this part.
 
+    `record` has their positions among the used rows, `row` those in the source before any row was dropped.
     A record counts there with all its audited rows, in whichever part they are.
     """
 
     name: str
     record: Ints
+    row: Ints
     multiplicity: Ints
     influence: Influence
     gains: Mapping[str, GainTally]
@@ -69,7 +71,7 @@ def write_part(folder: Folder, part: Part) -> PartFile:
     import pyarrow.parquet as pq
 
     record, influence = part.record, part.influence
-    own = (record, part.multiplicity, influence.distance, influence.predicted, influence.predicted_without)
+    own = (record, part.row, part.multiplicity, influence.distance, influence.predicted, influence.predicted_without)
     arrays: tuple[NDArray[np.generic], ...] = (*own, *influence.estimates.values())
     skipped = np.isnan(influence.distance)  # written as null
     columns = [pa.array(array, mask=None if place < POSITIONS else skipped) for place, array in enumerate(arrays)]
@@ -108,10 +110,10 @@ def read_part(folder: Folder, name: str, record: Ints, added: Sequence[str] | No
     further = dict(zip(names[len(COLUMNS) :], arrays[len(COLUMNS) :], strict=True))
     if added is not None and list(further) != list(added):  # the digest does not cover the names of columns
         return None
-    influence = Influence(arrays[2], arrays[3], arrays[4], estimates=further)
+    influence = Influence(arrays[3], arrays[4], arrays[5], estimates=further)
     tallies = {adversary: GainTally.read(tally) for adversary, tally in json.loads(gains).items()}
     file = PartFile(name, len(record), hashlib.sha256(content).hexdigest())
-    return file, Part(name, record, arrays[POSITIONS - 1], influence, tallies)
+    return file, Part(name, record, arrays[1], arrays[2], influence, tallies)
 
 
 def _filled(column: Any) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from dit_dask.audit.plan import TestPlan, first_rows
 from dit_dask.audit.statistics import Distribution, Statistics, describe
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence
+from dit_dask.engines.exceedance import lower_ends
 from dit_dask.engines.gain import GainTally, Shift
 from dit_dask.engines.influence import Estimates
 from dit_dask.storage.folder import Folder
@@ -36,6 +37,7 @@ class TestState:
         self.first = first_rows(test)
         self._record = rows.index[test.audited]
         self._multiplicity = rows.multiplicity[test.audited]
+        self._source_row = rows.source_row[test.audited]
         part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
         self._owner = part[self.first]
         self._owned = self._record[self.first]
@@ -118,7 +120,7 @@ class TestState:
 
     def all_estimates(self) -> Estimates:
         """The estimates of all distinct records under audit, and of all audited rows."""
-        return Estimates(self.records, self.estimates(self.records), self.estimates(self._record))
+        return Estimates(self.records, self.estimates(self.records), self.estimates(self._record), self._distance[self._record])
 
     def restore(self, folder: Folder, present: set[str]) -> None:
         """Take over the parts that an earlier session finished."""
@@ -168,10 +170,20 @@ class TestState:
     def lower_bounds(self) -> Statistics:
         """The statistics if everything unknown were zero: what the final ones cannot fall below, but for the deviation."""
         known = self._known[self._record]
-        distance = np.where(known, np.nan_to_num(self._distance[self._record], posinf=np.inf), 0.0)
+        distance = np.where(known, np.nan_to_num(self._least()[self._record], posinf=np.inf), 0.0)
         before, after = self._predicted[:, self._record]
-        changed = int((known & (before != after)).sum())
+        changed = 0 if self._draws_at_random else int((known & (before != after)).sum())
         return describe(Distribution.of(distance, self.first, changed))
+
+    @property
+    def _draws_at_random(self) -> bool:
+        return "excess" in self._estimates
+
+    def _least(self) -> Floats:
+        """What is certain of each record's distance: all of it, or what is above the noise of repeats."""
+        if not self._draws_at_random:
+            return self._distance
+        return lower_ends(self._estimates, self.test.repeats, len(self._owned))
 
     def parts(self) -> list[PartFile]:
         """The parts that are written, in order."""
@@ -191,4 +203,11 @@ class TestState:
         sides = self._predicted[0, record], self._predicted[1, record]
         influence = Influence(self._distance[record], *sides, estimates=further)
         gains = {name: GainTally.of(shifted.take(owned), self._rows[owned]) for name, shifted in self._shifts.items()}
-        return Part(part_name(self.test.id, part), self.test.audited[rows], self._multiplicity[rows], influence, gains)
+        return Part(
+            part_name(self.test.id, part),
+            self.test.audited[rows],
+            self._source_row[rows],
+            self._multiplicity[rows],
+            influence,
+            gains,
+        )

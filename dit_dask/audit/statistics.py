@@ -243,6 +243,12 @@ class Statistics:
             for name, value in self.values.items()
         }
 
+    def labelled(self, names: Sequence[str]) -> dict[str, float]:
+        """The figures of some statistics that apply, by their names as gates write them."""
+        rows = [by_name()[name] for name in names]
+        figures = {one.label(key): self.figure(one.name, key) for one in rows for key in one.keys or (None,)}
+        return {label: figure for label, figure in figures.items() if figure is not None}
+
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Statistics:
         """The inverse of `document`; what a run of another version did not compute is left out."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.audit.adversary_summary import AdversarySummary, accuracy_of
+from dit_dask.audit.excess import excess_of
 from dit_dask.audit.manifest import Manifest, read_finished, read_summary_objects
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import Figure, Statistics, by_name, number_of, plain
@@ -16,7 +17,7 @@ from dit_dask.audit.test import Test
 from dit_dask.engines import engines_of
 from dit_dask.engines.controls import RAW
 from dit_dask.engines.gain import GainTally
-from dit_dask.engines.influence import EffectiveEpsilon, Exceedance, ExceedanceShares, Simulation
+from dit_dask.engines.influence import EffectiveEpsilon, EstimateSummary, Exceedance, ExceedanceShares, Excess, Simulation
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.power import Attainable
 from dit_dask.errors import InputError
@@ -130,8 +131,7 @@ class TestSummary:
     @property
     def worst_adversary(self) -> str | None:
         """The name of the adversary that found delta, the first of equals."""
-        deltas = {name: one.statistics.figure("delta") for name, one in self.adversaries.items()}
-        return max(deltas, key=lambda name: -1.0 if deltas[name] is None else float(deltas[name] or 0.0), default=None)
+        return worst_adversary({name: one.statistics for name, one in self.adversaries.items()})
 
     def document(self) -> dict[str, Any]:
         """As in summary.json."""
@@ -145,6 +145,7 @@ class TestSummary:
             "smallest_class": self.smallest_class,
             "claim_holds": self.claim_holds,
             "claim_broken": asdict(self.claim_broken),
+            "worst_adversary": self.worst_adversary,
             "adversaries": {name: one.document() for name, one in self.adversaries.items()},
             "attainable": attainable_document(self.attainable),
             **self._optional(),
@@ -154,7 +155,8 @@ class TestSummary:
     def _optional(self) -> dict[str, Any]:
         shown: dict[str, Any] = {}
         if self.repeats is not None:
-            shown["repeats"] = asdict(self.repeats)
+            excess = {name: asdict(one) | {"interval": list(one.interval)} for name, one in self.repeats.excess.items()}
+            shown["repeats"] = asdict(self.repeats) | {"excess": excess}
         if self.simulation is not None:
             loss = self.simulation.effective_epsilon
             shown["largest_unbiased"] = plain(self.simulation.largest_unbiased)
@@ -200,6 +202,16 @@ class TestSummary:
         )
 
 
+def worst_adversary(adversaries: Mapping[str, Statistics]) -> str | None:
+    """The name of the adversary with the largest delta, the first of equals."""
+
+    def delta(name: str) -> float:
+        found = adversaries[name].figure("delta")
+        return -1.0 if found is None else found
+
+    return max(adversaries, key=delta, default=None)
+
+
 def _read_simulation(document: Mapping[str, Any]) -> Simulation:
     low, high = map(float, document["delta_interval"])
     loss = document["effective_epsilon"]
@@ -209,7 +221,11 @@ def _read_simulation(document: Mapping[str, Any]) -> Simulation:
 
 def _read_repeats(document: Mapping[str, Any]) -> Exceedance:
     over = {limit: ExceedanceShares(**shares) for limit, shares in document["over"].items()}
-    return Exceedance(document["count"], document["noise"], over)
+    excess = {
+        name: Excess(one["estimate"], (float(one["interval"][0]), float(one["interval"][1])))
+        for name, one in document["excess"].items()
+    }
+    return Exceedance(**dict(document) | {"over": over, "excess": excess})
 
 
 def _read_sampling(document: Mapping[str, Any]) -> Sampling:
@@ -235,12 +251,18 @@ def summarise(state: TestState, outcome: Outcome, attainable: Attainable | None)
         attainable,
         round(state.seconds, 6),
         added.simulation,
-        added.repeats,
+        _repeats(added),
         _sampling(state, outcome.description.statistics),
         _external_calls(state),
         release.homogeneous,
         release.identical,
     )
+
+
+def _repeats(added: EstimateSummary) -> Exceedance | None:
+    if added.repeats is None or added.bounds is None:
+        return added.repeats
+    return replace(added.repeats, excess=excess_of(added.bounds))
 
 
 def _adversaries(test: Test, description: Description) -> dict[str, AdversarySummary]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dit_dask.audit.controls import ControlSummary
+from dit_dask.audit.excess import interval_of, more_repeats
 from dit_dask.audit.gates import OPERATORS, Gate
 from dit_dask.audit.statistics import Distribution, Figure, Power, Statistics, by_name, number_of, plain
 from dit_dask.engines.controls import RAW
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 NAME = "verdict.json"
 Status = Literal["passed", "failed", "inconclusive", "none"]
 ADVICE = "ask another adversary (adversary: panel), give the sensitive attribute fewer values, or set a smaller limit"
+
+INTERVALS = "delta, mean, quantiles and share_over"
 
 
 @dataclass(frozen=True)
@@ -168,12 +171,32 @@ def _verdict(gate: Gate, summary: TestSummary, value: Figure) -> Verdict:
         return Verdict("failed", gate.text, summary.test, None, gate.limit, f"{gate.label} does not apply here")
     adversary = None if by_name()[gate.name].power is None else summary.worst_adversary
     found = f"{gate.label} is {value:.6g}" + (f" ({adversary})" if adversary and len(summary.adversaries) > 1 else "")
-    if not gate.holds(value):
-        return Verdict("failed", gate.text, summary.test, float(value), gate.limit, found, adversary)
-    doubt = _doubt(gate, summary)
+    is_random = summary.repeats is not None and by_name()[gate.name].power is not None
+    status, more = _above_noise(gate, summary) if is_random else ("passed" if gate.holds(value) else "failed", "")
+    doubt = _doubt(gate, summary) if status == "passed" else None
     if doubt is not None:
-        return Verdict("inconclusive", gate.text, summary.test, float(value), gate.limit, f"{found}, but {doubt}", adversary)
-    return Verdict("passed", gate.text, summary.test, float(value), gate.limit, found, adversary)
+        status, more = "inconclusive", f"{more}, but {doubt}"
+    return Verdict(status, gate.text, summary.test, float(value), gate.limit, found + more, adversary)
+
+
+def _above_noise(gate: Gate, summary: TestSummary) -> tuple[Status, str]:
+    """Judge what is above the noise of a sanitizer that draws at random: both ends of its interval must agree."""
+    repeats = summary.repeats
+    interval = None if repeats is None else interval_of(gate, repeats.excess)
+    if repeats is None or interval is None:
+        return (
+            "inconclusive",
+            f", but its noise is not known: gates on {INTERVALS} can be judged where releases are drawn at random",
+        )
+    low, high = interval
+    more = f"; above the noise of {repeats.count:,} repeats it is {low:.4g} to {high:.4g} with 95% confidence"
+    is_inside = gate.limit is not None and low <= gate.limit <= high
+    ends = {gate.holds(low), gate.holds(high)}
+    if len(ends) == 1 and not (gate.symbol in ("==", "!=") and is_inside and low < high):
+        return ("passed" if ends.pop() else "failed"), more
+    needed = more_repeats(gate, repeats)
+    advice = "no number of repeats is likely to decide" if needed is None else f"about {needed:,} repeats might decide"
+    return "inconclusive", f"{more}, on both sides of the limit: {advice}"
 
 
 def _doubt(gate: Gate, summary: TestSummary) -> str | None:

@@ -18,7 +18,6 @@ from dit_dask.values.table import Rows, Table
 
 if TYPE_CHECKING:
     from dit_dask.audit.summary import TestSummary
-    from dit_dask.values.arrays import Ints
 
 MOST_SECRETS, MOST_SECRET_SHARE = 50, 0.05
 FEWEST_ROWS = 100
@@ -29,11 +28,12 @@ MOST_DROPPED = 0.05  # of the rows read
 MARKS_OF_MISSING = frozenset(("na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "-", "--", ".", "?", "missing"))
 
 
-def data_warnings(rows: Rows) -> list[str]:
-    """What the table itself makes doubtful."""
+def data_warnings(rows: Rows, person_ids: Sequence[str] = ()) -> list[str]:
+    """What the table itself makes doubtful; `person_ids` are columns that look like a person's id and repeat."""
     table, schema = rows.table, rows.table.schema
     return [
         *_few_rows(rows),
+        *_repeated_ids(person_ids),
         *_unused_rows(rows),
         *_many_secrets(schema, rows.used),
         *_identifiers(table),
@@ -45,6 +45,14 @@ def data_warnings(rows: Rows) -> list[str]:
 def _few_rows(rows: Rows) -> Iterator[str]:
     if rows.used < FEWEST_ROWS:
         yield f"only {rows.used} rows are used: distributions of fewer than {FEWEST_ROWS} say little"
+
+
+def _repeated_ids(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        yield (
+            f"the column {name!r} looks like a person's id, and ids repeat: rows are not persons here, and removing one row "
+            "does not remove the person; keep one row of each person"
+        )
 
 
 def _unused_rows(rows: Rows) -> Iterator[str]:
@@ -105,10 +113,11 @@ def gate_warnings(
     gates: Sequence[Gate],
     own: Mapping[str, Sequence[Gate]],
     summaries: Sequence[TestSummary],
+    rows: Rows,
     controls: Sequence[ControlSummary] = (),
 ) -> list[str]:
     """What makes gates doubtful: tests without any, rows that were not tested, limits that the raw table meets, too."""
-    warnings: list[str] = []
+    warnings, complete = [], rows.read - rows.dropped
     is_gated = bool(gates) or any(own.values())
     for one in summaries:
         if not one.is_sanitised:
@@ -119,6 +128,11 @@ def gate_warnings(
             warnings.append(f"{one.test}: no gate judges this test")
         warnings += _untested_rows(one) if limits else []
         warnings += [line for gate in limits for line in _raw_meets(gate, one.test, controls)]
+    if is_gated and rows.used < complete:
+        warnings.append(
+            f"gates judge a table of {rows.used:,} of {complete:,} complete rows (data.limit or data.sample): the table that "
+            "is published must be the same"
+        )
     return warnings
 
 
@@ -189,16 +203,3 @@ def _constant(summary: TestSummary) -> Iterator[str]:
             f"{summary.test}: no release differs from the full one to any adversary: the sanitizer ignores its input, "
             "returns a stored result, or there is nothing to learn"
         )
-
-
-def looks_like_person_id(name: str) -> bool:
-    """Whether a column is named as if it told persons apart."""
-    words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
-    people = {"patient", "person", "subject", "customer", "client", "member", "user", "employee", "respondent", "participant"}
-    return bool(people & set(words)) and bool({"id", "no", "nr", "number", "key", "code", "uuid"} & set(words))
-
-
-def repeats(values: Ints) -> bool:
-    """Whether ids occur more than once, as those of persons with several rows do."""
-    _, counts = np.unique(values, return_counts=True)
-    return bool(counts.max(initial=0) > 1)

@@ -42,7 +42,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     if not terminal.prepare_streams():
         return _failed("stdout is closed; send it to /dev/null if nobody reads it")
     options = build_parser(SUBCOMMANDS).parse_args(arguments)
-    terminal.prepare_logging(debug=options.debug)
+    terminal.prepare_logging(debug=options.debug, quiet=getattr(options, "quiet", False))
     try:
         code: int = options.subcommand.run(options)
     except DitError as error:

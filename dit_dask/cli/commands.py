@@ -10,7 +10,7 @@ from functools import partial
 from posixpath import splitext
 from typing import TYPE_CHECKING
 
-from dit_dask.cli import interrupts
+from dit_dask.cli import interrupts, questions
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import WRONG_USAGE, Subcommand
 from dit_dask.cli.terminal import write_line, write_lines
@@ -20,6 +20,7 @@ from dit_dask.errors import InputError
 if TYPE_CHECKING:
     from dit_dask.audit.verdict import RunVerdict, Verdict
     from dit_dask.config.document import Config
+    from dit_dask.reporting.planned import PlannedRun
     from dit_dask.run import RunResult
     from dit_dask.storage.folder import Folder
 
@@ -112,6 +113,8 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
         tables += [text.measures_text(finished.measures)] if finished.measures else []
         if tables:
             write_lines("\n\n".join(tables))
+        for line in text.repeat_lines(finished.summaries):
+            write_line(line)
         _print_verdicts(finished.verdict.verdicts)
         write_line(finished.folder.url)
     if finished.stopped:
@@ -159,47 +162,69 @@ def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
         write_line(line)
 
 
+def init(options: argparse.Namespace) -> int:
+    """dit init."""
+    from pathlib import Path
+
+    from dit_dask.config.document import default_name
+    from dit_dask.drafting.proposal import draft_table
+    from dit_dask.drafting.write import write_draft
+
+    target = options.to or f"{default_name(options.table.removesuffix('.gz').removesuffix('.zst'))}.yaml"
+    if Path(target).exists():
+        raise InputError(f"dit init: {target} exists and is not overwritten; choose another place with --to FILE")
+    draft = draft_table(options.table, str(Path.cwd()), options.sensitive, options.subject, options.set)
+    if not options.yes and questions.is_interactive():
+        draft = questions.ask_about(draft)
+    for path in write_draft(draft, target):
+        write_line(path)
+    return OK
+
+
 def plan(options: argparse.Namespace) -> int:
     """dit plan."""
-    from dit_dask import cluster
     from dit_dask import run as runner
-    from dit_dask.audit import plan as planner
     from dit_dask.audit.grammar import read_config
-    from dit_dask.execution.external import assume_probe_results
-    from dit_dask.reporting.text import align
+    from dit_dask.reporting.planned import PlannedRun, PlannedTest
+    from dit_dask.storage.documents import dump_json
     from dit_dask.storage.filesystem import UnsetVariableError
 
     checked = read_config(options.config, options.set)
     try:
-        prepared = runner.prepare(checked)
+        planned = _planned(checked)
     except UnsetVariableError as error:
-        for name in runner.test_names(checked):
-            write_line(name)
-        write_line(f"no estimate without the data: {error}")
-        return OK
+        reason = f"no estimate without the data: {error}"
+        planned = PlannedRun([PlannedTest(name) for name in runner.test_names(checked)], reason=reason)
+    write_lines(dump_json(planned.document()) if options.json else planned.text())
+    return OK
+
+
+def _planned(checked: Config) -> PlannedRun:
+    from dit_dask import cluster
+    from dit_dask import run as runner
+    from dit_dask.audit import plan as planner
+    from dit_dask.audit.warnings import data_warnings
+    from dit_dask.execution.external import assume_probe_results
+    from dit_dask.reporting.planned import PlannedRun, PlannedTest
+
+    prepared = runner.prepare(checked)
     workers = cluster.workers(checked.cluster)
     tests, limits = assume_probe_results(prepared.tests)
     plans = planner.make(tests, workers, limits)
-    lines = [["test", "engine", "rows", "distinct", "tasks", "engine s"]]
+    planned = []
     for test in tests:
-        planned = plans[test.id]
-        counts = (len(test.audited), planned.distinct, planned.tasks)
-        most = "at most " if test.policy.planned_by_calls else ""
-        lines.append([test.id, test.engine, *(f"{count:,}" for count in counts), f"{most}{planned.seconds:.1f}"])
-    if plans:
-        write_lines(align(lines))
-    if limits:
-        write_line(
-            "external sanitizers are not called by a plan: their time is that of calls that all take their whole time limit"
-        )
-    for measurement in prepared.measure_plan.measurements if prepared.measure_plan else ():
-        write_line(f"measure  {measurement.id}")
-    seconds, needed = sum(planned.seconds for planned in plans.values()), planner.memory_needed(cluster.memory(checked.cluster))
-    rows = prepared.rows
-    write_line(rows.described())
-    write_line(f"about {seconds / workers:.0f} s on {workers} workers, after start-up; about {needed / 1e6:,.0f} MB a worker")
-    write_line(f"would write {prepared.folder.url}")
-    return OK
+        made = plans[test.id]
+        sizes = (len(test.audited), made.distinct, made.tasks, made.seconds)
+        planned.append(PlannedTest(test.id, test.engine, *sizes, test.policy.planned_by_calls))
+    return PlannedRun(
+        planned,
+        prepared.folder.url,
+        [one.id for one in prepared.measure_plan.measurements] if prepared.measure_plan else [],
+        prepared.rows.described(),
+        workers,
+        planner.memory_needed(cluster.memory(checked.cluster)),
+        data_warnings(prepared.rows, prepared.person_ids),
+    )
 
 
 def leave_out(options: argparse.Namespace) -> int:
@@ -240,7 +265,8 @@ def rank_columns(options: argparse.Namespace) -> int:
     write_json(folder, "risk.json", ranking.document())
     folder.write("risk.svg", ranking.drawing().encode())
     if options.json:
-        write_lines(dump_json(ranking.document()))
+        head = {"run": folder.url, "status": "none", "tests": [], "measures": [], "verdicts": [], "warnings": []}
+        write_lines(dump_json(head | ranking.document()))
     else:
         write_lines(ranking.text())
         write_line(folder.url)
@@ -293,9 +319,16 @@ def compare(options: argparse.Namespace) -> int:
     """dit compare."""
     from dit_dask.audit.summary import read_complete
     from dit_dask.reporting import compare as comparison
+    from dit_dask.storage.documents import dump_json
 
-    (_, before), (_, after) = (read_complete(_folder(url)) for url in (options.run, options.other))
+    folders = [_folder(url) for url in (options.run, options.other)]
+    before, after = (comparison.ComparedRun(folder.url, *read_complete(folder)) for folder in folders)
+    if options.json:
+        write_lines(dump_json(comparison.document(before, after)))
+        return OK
     write_lines(comparison.text(before, after))
+    for difference in comparison.differences(before, after):
+        write_line(difference)
     return OK
 
 
@@ -305,8 +338,10 @@ def show_history(options: argparse.Namespace) -> int:
     from dit_dask.reporting import history
     from dit_dask.storage.documents import dump_json
 
-    runs = history.named(index.read(_folder(options.url)), options.name)
-    write_lines(dump_json(history.document(runs)) if options.json else history.text(runs))
+    output = _folder(options.url)
+    runs = history.named(index.read(output), options.name)
+    is_judged = options.fail_on_rise
+    write_lines(dump_json(history.document(output.url, runs, is_judged=is_judged)) if options.json else history.text(runs))
     return GATE_FAILED if options.fail_on_rise and history.rises(runs) else OK
 
 
@@ -367,6 +402,13 @@ SUBCOMMANDS = (
         "dit run audit.yaml --workers 4 --set 'tests.0.sanitizer.k=[2,5]'",
         arguments.run_arguments,
         run,
+    ),
+    Subcommand(
+        "init",
+        "draft a config, and hierarchies, for a table that nobody has described yet",
+        "dit init people.csv --sensitive illness",
+        arguments.init_arguments,
+        init,
     ),
     Subcommand(
         "plan",

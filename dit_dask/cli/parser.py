@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -34,6 +34,17 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is."""
         self.exit(WRONG_USAGE, f"{self.prog}: {escape_text(message)} (see {self.prog} -h)\n")
+
+
+class Choices(dict[str, Any]):
+    """Subcommands by name, of which errors list only those that users type."""
+
+    def __init__(self, parsers: Mapping[str, Any], listed: Sequence[str]) -> None:
+        super().__init__(parsers)
+        self._listed = tuple(listed)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._listed)
 
 
 class Version(argparse.Action):
@@ -72,6 +83,7 @@ def build_parser(subcommands: Sequence[Subcommand]) -> Parser:
         chosen.add_argument("--debug", action="store_true", help="show Dask's logs, and a trace on failure")
         chosen.set_defaults(subcommand=subcommand)
         subcommand.add_arguments(chosen)
+    listed.choices = Choices(listed.choices, [subcommand.name for subcommand in subcommands if subcommand.is_listed])
     return parser
 
 
@@ -93,6 +105,18 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fresh", action="store_true", help="start over instead of resuming")
     _add_set(parser)
     demo_arguments(parser)
+
+
+def init_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of a drafted config."""
+    parser.add_argument("table", metavar="TABLE", help="a .csv, .tsv, .parquet or .xlsx file, or its URL")
+    parser.add_argument("--sensitive", metavar="COLUMN", help="what nobody should infer; proposed by default")
+    parser.add_argument("--subject", metavar="COLUMN", help="whose rows belong together; proposed by default")
+    parser.add_argument("--to", metavar="FILE", help="the config to write; named after the table by default")
+    parser.add_argument("--yes", action="store_true", help="ask nothing: take what is proposed")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="how the table is read, such as data.csv.separator=';'"
+    )
 
 
 def plan_arguments(parser: argparse.ArgumentParser) -> None:

@@ -56,8 +56,9 @@ class EscapingFormatter(logging.Formatter):
         return "\n".join(["dit: " + escape_text(message), *(f"  {escape_text(line)}" for line in trace)])
 
 
-def prepare_logging(*, debug: bool) -> None:
-    """Log to stderr: warnings, or with --debug everything."""
+def prepare_logging(*, debug: bool, quiet: bool = False) -> None:
+    """Log to stderr: warnings and how text files are read, or with --debug everything."""
     handler = logging.StreamHandler()
     handler.setFormatter(EscapingFormatter("%(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO if debug else logging.WARNING)
+    logging.getLogger("dit_dask.inputs").setLevel(logging.WARNING if quiet and not debug else logging.INFO)

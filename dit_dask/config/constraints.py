@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from dit_dask.errors import InputError, quote, unknown
+from dit_dask.errors import InputError, describe_value, unknown
 
 LARGEST_INTEGER = 2**63 - 1
 REQUIRED: Any = object()
@@ -48,8 +48,7 @@ class Leaf:
 
 def refuse(where: str, expected: str, got: object) -> InputError:
     """Phrase every wrong value the same way."""
-    shown = {dict: "a mapping", list: "a list", type(None): "nothing"}.get(type(got)) or quote(got)
-    return InputError(f"{where} must be {expected}; got {shown}")
+    return InputError(f"{where} must be {expected}; got {describe_value(got)}")
 
 
 @dataclass(frozen=True)
@@ -238,8 +237,9 @@ class Field:
     """One key of a record: what it takes, its default, and what it means.
 
     `sweep`: a list of values makes one test for each. `affects_result=False`: the key says how, not what, so it is no part of
-    a run's identity. `file`: a path relative to the config, which a deployed audit takes along. `secret`: it may hold
-    credentials, so its values are never shown.
+    a run's identity. `only_if_set`: at its default it is none either, so that a new key does not rename earlier runs. `file`: a
+    path relative to the config, which a deployed audit takes along. `secret`: it may hold credentials, so its values are never
+    shown.
     """
 
     constraint: Constraint
@@ -249,6 +249,7 @@ class Field:
     affects_result: bool = True
     file: bool = False
     secret: bool = False
+    only_if_set: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Describe the key, and the list where it may sweep."""
@@ -473,4 +474,9 @@ def declared(constraint: Constraint, document: Any, chosen: Callable[[Field], bo
 
 def result_document(constraint: Constraint, document: Any) -> Any:
     """Copy a document without the fields that cannot change a result."""
-    return constraint.rewrite(document, lambda entry, value, _: value if entry.affects_result else DROP, "")
+
+    def keep(entry: Field, value: Any, _where: str) -> Any:
+        is_default = entry.only_if_set and value == entry.default
+        return value if entry.affects_result and not is_default else DROP
+
+    return constraint.rewrite(document, keep, "")

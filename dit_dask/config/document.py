@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from dit_dask.config import cluster
 from dit_dask.config.constraints import (
@@ -19,90 +19,19 @@ from dit_dask.config.constraints import (
     Flag,
     Integer,
     ListOf,
-    MapOf,
     OneOf,
     Record,
     Text,
     declared,
 )
+from dit_dask.config.table import DATA, SCHEMA, STORAGE_OPTIONS, DataConfig, SchemaConfig, check_schema
 from dit_dask.config.yaml import read_document
 from dit_dask.errors import InputError, quote
 from dit_dask.storage.filesystem import resolved_texts
 from dit_dask.storage.location import Location, OutputLocation
 from dit_dask.storage.redaction import hidden_texts, remember_secrets, texts, url_secrets
 
-Mark: TypeAlias = str | int | float
-STORAGE_OPTIONS = Field(
-    MapOf(Anything()),
-    {},
-    description="passed to the filesystem; ${NAME} reads the environment",
-    secret=True,
-    affects_result=False,
-)
-MARK = OneOf([((str, int, float), Anything())], "a text or a number")
 NAME = Text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
-
-
-@dataclass(frozen=True)
-class Latest:
-    """A source that is whatever a glob or a pointer file means today."""
-
-    latest: str
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A seeded sample of rows."""
-
-    rows: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class DataConfig:
-    """The keys of `data`."""
-
-    source: str | Latest = field(repr=False)  # a URL may hold a password
-    storage_options: Mapping[str, Any] = field(repr=False)
-    missing: Sequence[Mark] | Mapping[str, Sequence[Mark]]
-    limit: int | None
-    sample: Sample | None
-    header: bool = False
-
-    @property
-    def url(self) -> str:
-        """The source as it was written."""
-        return self.source if isinstance(self.source, str) else self.source.latest
-
-    def marks(self, column: str) -> set[str]:
-        """The texts that mark a missing cell of a column; the empty cell is always one."""
-        given = self.missing.get(column, []) if isinstance(self.missing, Mapping) else self.missing
-        return {"", *(str(mark) for mark in given)}
-
-
-@dataclass(frozen=True)
-class AttributeConfig:
-    """A quasi-identifier."""
-
-    kind: str
-    hierarchy: str | None
-
-
-@dataclass(frozen=True)
-class SensitiveConfig:
-    """The sensitive attribute."""
-
-    name: str
-    hierarchy: str | None = None
-    order: Sequence[Mark] | None = None
-
-
-@dataclass(frozen=True)
-class SchemaConfig:
-    """The keys of `schema`."""
-
-    quasi_identifiers: Mapping[str, AttributeConfig]
-    sensitive: SensitiveConfig
 
 
 @dataclass(frozen=True)
@@ -171,61 +100,6 @@ class MeasureConfig:
     measure: ComponentConfig
 
 
-LATEST = Record(
-    {"latest": Field(Text(), description="a glob, whose last name counts, or a small file that names the newest one")}, Latest
-)
-
-DATA = Record(
-    {
-        "source": Field(
-            OneOf([(str, Text()), (dict, LATEST)], "a path, a URL, or {latest: URL}"),
-            description="path or fsspec URL of .csv, .csv.gz or .parquet files; globs; dit://census; or {latest: URL}",
-        ),
-        "storage_options": STORAGE_OPTIONS,
-        "missing": Field(
-            OneOf([(list, ListOf(MARK)), (dict, MapOf(ListOf(MARK)))], "a list of marks, or a mapping from columns to lists"),
-            [],
-            description="marks of missing cells, for all columns or by column; empty cells are always missing",
-        ),
-        "limit": Field(Integer(1), None, description="use the first N complete rows"),
-        "sample": Field(
-            Record({"rows": Field(Integer(1)), "seed": Field(Integer(0), 0)}, Sample),
-            None,
-            description="use a seeded sample of complete rows",
-        ),
-        "header": Field(
-            Flag(),
-            False,
-            description="the first line of CSV files has names, even if it looks like a row of data",
-            affects_result=False,
-        ),
-    },
-    DataConfig,
-)
-ATTRIBUTE = Record(
-    {
-        "kind": Field(Choice(("numeric", "categorical"))),
-        "hierarchy": Field(
-            Text(), None, description="file of lines leaf;parent;…;*; without one the attribute is flat", file=True
-        ),
-    },
-    AttributeConfig,
-)
-SENSITIVE = Record(
-    {
-        "name": Field(Text()),
-        "hierarchy": Field(Text(), None, file=True),
-        "order": Field(ListOf(MARK, 2), None, description="the whole domain, in order; sorted values otherwise"),
-    },
-    SensitiveConfig,
-)
-SCHEMA = Record(
-    {
-        "quasi_identifiers": Field(MapOf(ATTRIBUTE, 1)),
-        "sensitive": Field(OneOf([(str, Text()), (dict, SENSITIVE)], "a column name or a mapping")),
-    },
-    SchemaConfig,
-)
 PLACE = {"url": Field(Text()), "storage_options": STORAGE_OPTIONS}
 PRIVATE = Field(
     OneOf([(str, Text()), (dict, Record(PLACE, Location))], "a path, a URL or a mapping"),
@@ -344,7 +218,7 @@ def check_document(raw: Mapping[str, Any], folder: str, name: str = "audit", *, 
         name=checked["name"] or name,
         folder=folder,
         data=data,
-        schema=None if schema is None else _check_schema(schema),
+        schema=None if schema is None else check_schema(schema),
         tests=(),
         measures=(),
         gates=checked["gates"],
@@ -367,19 +241,6 @@ def _check_output(output: str | OutputLocation) -> OutputLocation:
     if private is not None and private.url.rstrip("/") == output.url.rstrip("/"):
         raise InputError("output.private must be another place than output.url; got the same")
     return replace(output, private=private)
-
-
-def _check_schema(schema: SchemaConfig) -> SchemaConfig:
-    """Write the sensitive attribute out, and refuse what no column can be."""
-    sensitive: SensitiveConfig | str = schema.sensitive
-    if isinstance(sensitive, str):
-        sensitive = SensitiveConfig(sensitive)
-    if sensitive.name in schema.quasi_identifiers:
-        raise InputError(f"schema.sensitive {sensitive.name!r} is also among the quasi_identifiers")
-    for name, attribute in schema.quasi_identifiers.items():
-        if attribute.kind == "numeric" and attribute.hierarchy is not None:
-            raise InputError(f"schema.quasi_identifiers.{name}: a numeric attribute takes no hierarchy")
-    return replace(schema, sensitive=sensitive)
 
 
 def _check_cluster(chosen: cluster.ClusterConfig, folder: str) -> cluster.ClusterConfig:

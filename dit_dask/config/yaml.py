@@ -10,12 +10,15 @@ from typing import Any
 from dit_dask.errors import InputError, quote
 
 MOST_BYTES = 2**24  # of a config file
+TABLE = r"\.((csv|tsv)(\.gz|\.zst)?|parquet|xlsx)$"
 MOST_VALUES = 100_000
 MOST_REASON = 300  # characters of a parser's words
 
 
 def read_document(path: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Load a config file and apply `dotted.key=value` overrides."""
+    if re.search(TABLE, path):
+        raise InputError(f"config {path}: this is a table; draft a config for it with: dit init {path}")
     try:
         if Path(path).stat().st_size > MOST_BYTES:
             raise InputError(f"config {path}: larger than {MOST_BYTES:,} bytes")
@@ -27,7 +30,7 @@ def read_document(path: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise InputError(f"config {path}: expected a mapping with version, data, schema and tests at the top")
     for override in overrides:
-        _override(document, override)
+        apply_override(document, override)
     return document
 
 
@@ -92,7 +95,7 @@ def _count_values(node: Any, known: dict[int, int], where: str) -> int:
     return known[id(node)]
 
 
-def _override(document: dict[str, Any], override: str) -> None:
+def apply_override(document: dict[str, Any], override: str) -> None:
     """Set one key: names are separated by dots, list positions are numbers."""
     path, equals, text = override.partition("=")
     if not equals or not path:

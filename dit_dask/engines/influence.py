@@ -58,11 +58,12 @@ class Procedure(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """The estimates of a test, by name: of each distinct record under audit, and of each audited row."""
+    """The estimates of a test, by name: of each distinct record under audit, and of each audited row, with its distance."""
 
     records: Ints
     by_record: Mapping[str, Floats]
     by_row: Mapping[str, Floats]
+    distance: Floats
 
 
 @dataclass(frozen=True)
@@ -84,28 +85,61 @@ class Simulation:
 
 @dataclass(frozen=True)
 class ExceedanceShares:
-    """Pr[d >= limit] over single draws: on average over rows, for the worst row, and a bound on the latter."""
+    """Pr[d >= limit] over single draws: on average over rows, for the worst row, and a bound on the latter.
+
+    `noise_mean` and `noise_worst` are the same with nothing removed.
+    """
 
     mean: float
     worst: float
     worst_at_most: float
+    noise_mean: float
+    noise_worst: float
+
+
+@dataclass(frozen=True)
+class Excess:
+    """What a statistic shows above the noise: an estimate, and the ends of an interval, each with 95% confidence."""
+
+    estimate: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class RowBounds:
+    """What is above the noise for each row, with ends that hold for all rows at once, and for the mean over rows alone."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    mean: Excess
 
 
 @dataclass(frozen=True)
 class Exceedance:
-    """What repeats show: how many there were, the largest d where nothing was removed, and the shares for each limit."""
+    """What repeats show: how many there were, the largest d where nothing was removed, and the shares for each limit.
+
+    `expected_noise` is the mean over rows of the d that noise alone gives. `p_value` is the smallest of all rows, and
+    `significant` counts the rows whose p-value is below 0.05 after Holm's correction. `excess` has what is above the noise,
+    by the statistic as gates write it.
+    """
 
     count: int
     noise: float
     over: Mapping[str, ExceedanceShares]
+    expected_noise: float
+    p_value: float
+    significant: int
+    excess: Mapping[str, Excess] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class EstimateSummary:
-    """What estimates add to a summary: of a simulation, or of repeated releases."""
+    """What estimates add to a summary: of a simulation, or of repeated releases, with bounds of each row."""
 
     simulation: Simulation | None = None
     repeats: Exceedance | None = None
+    bounds: RowBounds | None = None
 
 
 @dataclass(frozen=True, eq=False)

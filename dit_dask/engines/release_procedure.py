@@ -12,7 +12,7 @@ from dit_dask import seeds
 from dit_dask.adversaries import Adversary
 from dit_dask.distances import Distance
 from dit_dask.encoders import Encoder
-from dit_dask.engines.exceedance import exceedance
+from dit_dask.engines.exceedance import exceedance, row_bounds
 from dit_dask.engines.influence import Estimates, EstimateSummary
 from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.claims import Recheck, recheck
@@ -73,7 +73,9 @@ class ReleaseProcedure:
         return recheck(self.publish(table), self.sanitizer.claim, table), None
 
     def summarise_estimates(self, _table: Table, estimates: Estimates, _loss: PrivacyLoss | None) -> EstimateSummary:
-        """How often repeats exceed a limit."""
+        """How often repeats exceed a limit, and what is above the noise."""
         if not estimates.by_row:
             return EstimateSummary()
-        return EstimateSummary(repeats=exceedance(estimates.by_row, self.repeats))
+        largest = float(self.distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))[0])
+        bounds = row_bounds(estimates, self.repeats, largest)
+        return EstimateSummary(repeats=exceedance(estimates, self.repeats), bounds=bounds)

@@ -13,14 +13,19 @@ from dit_dask.engines.brute_force import beliefs_on_full, compute_beliefs
 from dit_dask.engines.gain import shift
 from dit_dask.engines.influence import Influence, place_tested, tested_records, worst_of
 from dit_dask.engines.noisy_counts import SCALES
+from dit_dask.engines.permutation import divisions, expected_noise, p_value
 from dit_dask.engines.release_procedure import ReleaseProcedure
+from dit_dask.engines.witness import excess
 from dit_dask.errors import InputError
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Floats, Ints
 
-ESTIMATES = ("stderr", "noise", *(f"over_{name}" for name in THRESHOLDS))
+ESTIMATES = (
+    *("stderr", "noise", "expected_noise", "excess", "excess_stderr", "p_value"),
+    *(f"{kind}_{name}" for kind in ("over", "noise_over") for name in THRESHOLDS),
+)
 
 
 def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influence:
@@ -38,7 +43,7 @@ def together(table: Table, records: Ints, procedures: Sequence[ReleaseProcedure]
         laws = {
             name: Laws(beliefs.full[tested], beliefs.without[tested], other[name][tested]) for name, beliefs in by_name.items()
         }
-        influence = compare_laws(laws, table.secret[records[tested]], procedure.distance, notes)
+        influence = compare_laws(laws, table.secret[records[tested]], procedure, notes)
         results.append(place_tested(influence, tested, failures))
     return results
 
@@ -52,8 +57,11 @@ class Laws:
     again: Floats
 
 
-def compare_laws(laws: Mapping[str, Laws], secrets: Codes, distance: Distance, notes: tuple[str, ...]) -> Influence:
+def compare_laws(
+    laws: Mapping[str, Laws], secrets: Codes, procedure: ReleaseProcedure, notes: tuple[str, ...] = ()
+) -> Influence:
     """Compare the laws of every adversary; what is estimated for a record is of the adversary with the largest distance."""
+    distance = procedure.distance
     if not all(np.isfinite(side).all() for law in laws.values() for side in (law.full, law.without, law.again)):
         raise InputError("the adversary returned beliefs that are not numbers")
     scale = float(distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))[0]) / 2
@@ -64,21 +72,34 @@ def compare_laws(laws: Mapping[str, Laws], secrets: Codes, distance: Distance, n
     }
     predicted = np.array([[side.argmax(axis=1) for side in sides] for sides in means.values()], np.int32)
     influence = worst_of(shifts, predicted, notes)
-    worst, everyone = np.stack([one.distance for one in shifts.values()]).argmax(axis=0), np.arange(len(secrets))
-    errors = np.stack([scale * jackknife(law.full, law.without) for law in laws.values()])
-    single = np.stack([_single(law, distance) for law in laws.values()]).max(axis=0)
     estimates = {
-        "stderr": errors[worst, everyone],
+        # of adversaries that are less certain a larger distance may be true
+        "stderr": np.stack([scale * jackknife(law.full, law.without) for law in laws.values()]).max(axis=0),
         "noise": np.stack([scale * law_distance(law.full, law.again) for law in laws.values()]).max(axis=0),
-        **{f"over_{name}": (single >= limit).mean(axis=1) for name, limit in THRESHOLDS.items()},
+        **above_noise(list(laws.values()), scale, influence.distance, procedure.seed),
     }
+    for kind, other in (("over", "without"), ("noise_over", "again")):
+        single = np.stack([_single(law.full, getattr(law, other), distance) for law in laws.values()]).max(axis=0)
+        estimates |= {f"{kind}_{name}": (single >= limit).mean(axis=1) for name, limit in THRESHOLDS.items()}
     return replace(influence, estimates=estimates)
 
 
-def _single(law: Laws, distance: Distance) -> Floats:
+def above_noise(laws: Sequence[Laws], scale: float, distances: Floats, seed: int) -> dict[str, Floats]:
+    """Compare each record's distance with draws where nothing is removed; its excess is never more than the distance."""
+    sides = divisions(laws[0].full.shape[1], seed)
+    found = np.empty((len(distances), 4))
+    for record in range(len(distances)):
+        full, without, again = ([getattr(law, side)[record] for law in laws] for side in ("full", "without", "again"))
+        noise, (above, error) = expected_noise(full, again, sides), excess(full, without, again)
+        found[record] = scale * noise, scale * above, scale * error, p_value(full, without, sides)
+    found[:, 1] = np.minimum(found[:, 1], distances)
+    return dict(zip(("expected_noise", "excess", "excess_stderr", "p_value"), found.T, strict=True))
+
+
+def _single(x: Floats, y: Floats, distance: Distance) -> Floats:
     """Return (m, repeats): the distances of single draws."""
-    count, repeats, secrets = law.full.shape
-    return distance(law.full.reshape(-1, secrets), law.without.reshape(-1, secrets)).reshape(count, repeats)
+    count, repeats, secrets = x.shape
+    return distance(x.reshape(-1, secrets), y.reshape(-1, secrets)).reshape(count, repeats)
 
 
 def law_distance(x: Floats, y: Floats) -> Floats:
@@ -90,8 +111,10 @@ def law_distance(x: Floats, y: Floats) -> Floats:
 def jackknife(x: Floats, y: Floats) -> Floats:
     """Return (m,): the standard error of law_distance, from leaving out one pair of repeats after the other."""
     repeats = x.shape[1]
-    left_out = np.stack([law_distance(np.delete(x, one, axis=1), np.delete(y, one, axis=1)) for one in range(repeats)])
-    error: Floats = np.sqrt((repeats - 1) / repeats * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    left_out = [law_distance(np.delete(x, one, axis=1), np.delete(y, one, axis=1)) for one in range(repeats)]
+    values = np.stack(left_out, axis=1)  # sums over the last axis do not depend on the number of records
+    deviations = values - values.mean(axis=1, keepdims=True)
+    error: Floats = np.sqrt((repeats - 1) / repeats * (deviations**2).sum(axis=1))
     return error
 
 

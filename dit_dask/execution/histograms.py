@@ -14,6 +14,7 @@ import numpy as np
 from dit_dask.errors import InputError
 from dit_dask.execution.cluster_session import allow_large_graphs
 from dit_dask.measures.discrimination.contingency import (
+    ARGUMENT,
     ContingencyTable,
     Profile,
     encode_columns,
@@ -193,7 +194,7 @@ def _count_missing(frame: Any, spec: ColumnSpec) -> Any:
 
 def _check(spec: ColumnSpec, counts: pd.DataFrame, missing: int) -> None:
     if missing and spec.missing is None:
-        raise missing_values_error(int(missing), "the target or a key")
+        raise missing_values_error(int(missing), "the target or a key", ARGUMENT)
     if not len(counts):
         raise InputError(NO_ROWS)
 

@@ -13,6 +13,7 @@ from dit_dask import seeds
 from dit_dask.config.constraints import Choice
 from dit_dask.errors import InputError
 from dit_dask.measures.discrimination.contingency import (
+    ARGUMENT,
     MISSING,
     CodedColumn,
     ContingencyTable,
@@ -143,7 +144,7 @@ def _count_pairs(
 def _encode(columns: Columns, missing: str | None, groups: Mapping[Any, Any] | None) -> tuple[list[CodedColumn], Any]:
     """Encode the target, by its groups if given, and the keys."""
     cells = {name: columns.frame[column] for name, column in zip((TARGET, *columns.names), columns.frame.columns, strict=True)}
-    (target, *keys), kept = encode_columns(cells, missing)
+    (target, *keys), kept = encode_columns(cells, missing, ARGUMENT)
     if groups is not None:
         present = np.unique(target.codes)
         numbers = np.zeros(target.span, np.int64)

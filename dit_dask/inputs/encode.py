@@ -1,30 +1,46 @@
-"""Encodes columns as codes and checks their values, once."""
+"""Columns as text labels or as numbers whose rank is their code; values are checked here, once."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dit_dask.config.document import Config
 from dit_dask.errors import InputError
-from dit_dask.inputs.hierarchies import missing_values, read_hierarchy
-from dit_dask.values.arrays import Codes, Floats, Ints
-from dit_dask.values.hierarchy import flat
+from dit_dask.inputs.dialect import COMMA_DECIMAL
+from dit_dask.inputs.hierarchies import Labels
+from dit_dask.values.arrays import Bools, Codes, Floats, Ints
 from dit_dask.values.numbers import DECIMAL, INTEGER
-from dit_dask.values.schema import MIN_DISCLOSED_COUNT, Attribute, Secret
+from dit_dask.values.schema import MIN_DISCLOSED_COUNT, Attribute
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MAX_DIGITS = 1000
+MISSING = "(missing)"  # the category of missing cells, where they are kept
 
 
-def _check_single_type(name: str, column: pd.Series[Any]) -> None:
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The cells of used rows, by their positions among these; missing[n] marks those that have no value."""
+
+    name: str
+    cells: pd.Series[Any]
+    rows: Ints
+    missing: Bools
+
+    def present(self) -> Column:
+        """Only the cells that have a value; there must be one."""
+        if self.missing.all():
+            raise InputError(f"column {self.name!r} has no value in any used row")
+        keep = ~self.missing
+        return Column(self.name, self.cells[keep], self.rows[keep], self.missing[keep])
+
+
+def check_single_type(name: str, column: pd.Series[Any]) -> None:
     """Raise InputError for an object column that mixes types."""
     if column.dtype == object:
         types = sorted({type(cell).__name__ for cell in column})
@@ -38,7 +54,7 @@ def encode_numeric(name: str, column: pd.Series[Any]) -> tuple[Attribute, Codes]
     """Code a numeric column by the rank of its values; the numbers themselves only give widths."""
     import pandas as pd
 
-    _check_single_type(name, column)
+    check_single_type(name, column)
     if isinstance(column.iloc[0], bool | np.bool_):
         raise InputError(f"column {name!r} must be numeric; got booleans (use kind: categorical)")
     factors, distinct = pd.factorize(column)
@@ -131,6 +147,11 @@ def _parse_numbers(name: str, cells: pd.Series[str], counts: Ints, factors: Ints
             return _convert_dates(dates)
         decimal = dates.notna().to_numpy(bool)
     bad = np.flatnonzero(~decimal)
+    if cells.iloc[bad].str.fullmatch(COMMA_DECIMAL).all():
+        raise InputError(
+            f"column {name!r} has numbers with a comma; set data.csv.decimal: ',' if it is the decimal sign, or remove it "
+            "if it groups thousands"
+        )
     worst = bad[counts[bad].argmax()]
     row = int(np.flatnonzero(factors == worst)[0])
     shown = f"the text {cells.iloc[worst]!r} in {counts[worst]} rows" if counts[worst] >= MIN_DISCLOSED_COUNT else "text"
@@ -147,7 +168,7 @@ def _convert_labels(name: str, column: pd.Series[Any]) -> tuple[Ints, list[str],
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
-    _check_single_type(name, column)
+    check_single_type(name, column)
     factors, distinct = pd.factorize(column)
     values = list(distinct)
     labels = [str(value) for value in values]
@@ -156,46 +177,22 @@ def _convert_labels(name: str, column: pd.Series[Any]) -> tuple[Ints, list[str],
     return factors, labels, values
 
 
-def _rows_of(factors: Ints, labels: Sequence[str], label: str) -> Ints:
-    """Return the used rows that hold a label."""
-    return np.flatnonzero(factors == labels.index(label)) if label in labels else np.empty(0, np.int64)
+def label_cells(column: Column) -> Labels:
+    """Number the labels of a column."""
+    factors, labels, _ = _convert_labels(column.name, column.cells)
+    return Labels(column.name, labels, factors, column.rows)
 
 
-def encode_categorical(name: str, column: pd.Series[Any], path: str | None, config: Config) -> tuple[Attribute, Codes]:
-    """Code a categorical column by the leaves of its hierarchy, in depth-first order."""
-    where = f"schema.quasi_identifiers.{name}.hierarchy"
-    factors, labels, _ = _convert_labels(name, column)
-    rows_of = partial(_rows_of, factors, labels)
-    hierarchy = flat(sorted(labels)) if path is None else read_hierarchy(name, path, labels, config, where, rows_of)
-    code = {label: position for position, label in enumerate(hierarchy.leaves)}
-    attribute = Attribute(name, "categorical", hierarchy.leaves, None, hierarchy)
-    return attribute, np.array([code[label] for label in labels], np.int32)[factors]
+def ordered_levels(order: Sequence[object], labels: Labels, where: str) -> list[str]:
+    """Return an order as text; it must have all labels."""
+    levels = [str(level) for level in order]
+    missing = [label for label in labels.labels if label not in levels]
+    if missing:
+        raise labels.refuse(f"{where} has no place for", missing)
+    return levels
 
 
-def encode_sensitive(column: pd.Series[Any], config: Config) -> tuple[Secret, Codes]:
-    """Fix the order of the sensitive values: as given, else sorted (as numbers where all are numbers)."""
-    described = config.checked_schema.sensitive
-    name = described.name
-    factors, labels, _ = _convert_labels(name, column)
-    if len(labels) == 1:
-        raise InputError(f"the sensitive column {name!r} is constant: there is nothing to infer")
-    if described.order is not None:
-        levels = [str(level) for level in described.order]
-        if len(set(levels)) < len(levels):
-            raise InputError("schema.sensitive.order names a value twice")
-        missing = [label for label in labels if label not in levels]
-        if missing:
-            rows_of = partial(_rows_of, factors, labels)
-            raise missing_values("schema.sensitive.order has no place for", name, missing, rows_of)
-    elif all(re.fullmatch(DECIMAL, label) for label in labels):
-        levels = sorted(labels, key=lambda label: (float(label), label))
-    else:
-        levels = sorted(labels)
-    hierarchy = None
-    if described.hierarchy is not None:
-        hierarchy = read_hierarchy(
-            name, described.hierarchy, levels, config, "schema.sensitive.hierarchy", partial(_rows_of, factors, labels)
-        )
-    code = {level: position for position, level in enumerate(levels)}
-    secret = Secret(name, tuple(levels), hierarchy, described.order is not None)
-    return secret, np.array([code[label] for label in labels], np.int32)[factors]
+def refuse_label(name: str, levels: Sequence[object]) -> None:
+    """Refuse a value that has the name of missing cells."""
+    if MISSING in levels:
+        raise InputError(f"column {name!r} has the value {MISSING!r} and missing cells, which data.missing_as names so")

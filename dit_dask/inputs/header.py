@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Sequence
-from itertools import islice, pairwise
-from typing import Any
+from itertools import pairwise
 
 from dit_dask.errors import InputError
+from dit_dask.inputs.dialect import COMMA_DECIMAL, PEEKED_BYTES, Dialect, Peeked
 from dit_dask.values.numbers import DECIMAL
 
-PEEKED_BYTES = 2**20
-PEEKED_ROWS = 200
 EMAIL = r"[^@\s]+@[^@\s]+\.\w+"
 USUAL_WORDS = re.compile(
     r"(?i)\b(?:address|age|amount|birth|blood|category|city|class|code|count|country|date|department|diagnosis|education|email|first"
@@ -24,35 +20,33 @@ MOST_CELLS = 0.9  # of a column must be alike; the others may be missing
 DATE = r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
 
 
-def read_header(file: Any, where: str, columns: Sequence[str] | None = None, *, is_trusted: bool = False) -> list[str]:
-    """Return the names of the columns, and set the file back to its start; names may hold quoted newlines.
+def read_header(
+    peeked: Peeked, dialect: Dialect, where: str, columns: Sequence[str] | None = None, *, is_trusted: bool = False
+) -> list[str]:
+    """Return the names of the columns, which may hold quoted newlines.
 
     A line that looks like a row is refused, unless the config says that it has names, or it has all `columns` that are used.
     """
-    content: bytes = file.read(PEEKED_BYTES)
-    file.seek(0)
-    is_cut = len(content) == PEEKED_BYTES
-    text = content.decode("utf-8-sig", errors="replace" if is_cut else "strict")
-    rows: list[list[str]] = []
-    try:
-        rows.extend(islice(csv.reader(io.StringIO(text, newline="")), PEEKED_ROWS + 1))
-    except csv.Error as error:  # below the header it is found again when the table is read
-        if not rows:
-            raise InputError(f"{where}: the header line is not CSV: {error}") from error
-    if not rows or not rows[0]:
+    rows = peeked.rows(dialect)
+    if not rows:
         raise InputError(f"{where} is empty")
-    if is_cut and len(rows) == 1:
+    if peeked.is_cut and len(rows) == 1:
         raise InputError(f"{where}: the header line is longer than {PEEKED_BYTES:,} bytes")
     header = rows[0]
-    below = [row for row in rows[1 : -1 if is_cut else None] if len(row) == len(header)]
+    names = [_with_point(name, dialect) for name in header]
+    below = [[_with_point(cell, dialect) for cell in row] for row in rows[1:] if len(row) == len(header)]
     is_known = is_trusted or (columns is not None and set(columns) <= set(header))
-    alike = 0 if is_known else count_cells(header, below)
+    alike = 0 if is_known else count_cells(names, below)
     if below and 3 * alike >= len(header) > 0 < alike:
         raise InputError(
             f"{where}: the first line looks like a row of data: {alike} of its {len(header)} cells are like those below them; "
             "put a line with the names of the columns above it, or set data.header: true if these are names"
         )
     return header
+
+
+def _with_point(cell: str, dialect: Dialect) -> str:
+    return cell.replace(",", ".") if dialect.decimal == "," and re.fullmatch(COMMA_DECIMAL, cell) else cell
 
 
 def count_cells(header: Sequence[str], below: Sequence[Sequence[str]]) -> int:

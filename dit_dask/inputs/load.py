@@ -11,9 +11,12 @@ import numpy as np
 
 from dit_dask import seeds
 from dit_dask.config.document import Config
+from dit_dask.config.table import DROP_ROWS
 from dit_dask.errors import InputError, unknown
-from dit_dask.inputs.encode import encode_categorical, encode_numeric, encode_sensitive
+from dit_dask.inputs.encode import Column
+from dit_dask.inputs.kinds import encode_attribute, has_scale
 from dit_dask.inputs.read import check_names, read_frame, read_source
+from dit_dask.inputs.sensitive import encode_sensitive
 from dit_dask.storage.redaction import public_url
 from dit_dask.values.arrays import Bools, Ints
 from dit_dask.values.numbers import DECIMAL
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 def load(config: Config, frame: pd.DataFrame | None = None, others: Sequence[str] | None = None) -> Rows:
     """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells."""
     rows, read, used = _load(config, others or [], frame)
-    return rows if others is None else replace(rows, frame=_original_cells(read.iloc[used], rows))
+    return rows if others is None else replace(rows, frame=_original_cells(read.iloc[used], rows, config))
 
 
 def load_with(
@@ -38,7 +41,7 @@ def load_with(
     Only the schema's columns decide which rows are used; a missing cell of another column is None or NaN.
     """
     rows, read, used = _load(config, None if more is None else [*more, *(others or ())], frame)
-    kept = rows if others is None else replace(rows, frame=_original_cells(read.iloc[used], rows))
+    kept = rows if others is None else replace(rows, frame=_original_cells(read.iloc[used], rows, config))
     return kept, blank_missing(read.iloc[used], config.data.missing)
 
 
@@ -62,8 +65,8 @@ def read_table(
 
 
 def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None) -> tuple[Rows, pd.DataFrame, Ints]:
-    quasi, secret_name = config.checked_schema.quasi_identifiers, config.checked_schema.sensitive.name
-    columns = [*quasi, secret_name]
+    schema = config.checked_schema
+    columns = schema.columns
     wanted = None if more is None else list(dict.fromkeys([*columns, *more]))
     files: tuple[str, ...] = ()
     if frame is None:
@@ -76,24 +79,35 @@ def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None
             raise unknown("data.missing: column", column, wanted)
     if not len(frame):
         raise InputError(f"data: {source_name(config)} has no rows")
-    incomplete = missing_cells(frame, columns, config.data.missing)
+    missing = {column: missing_cells(frame, [column], config.data.missing) for column in columns}
+    kept = _category_columns(config)
+    incomplete = np.zeros(len(frame), bool)
+    for column in columns:
+        incomplete |= missing[column] & (column not in kept)
     used = select_rows(np.flatnonzero(~incomplete), config)
+    used_columns = {name: Column(name, frame[name].iloc[used], np.arange(len(used)), missing[name][used]) for name in columns}
     attributes = []
-    codes = np.empty((len(used), len(quasi)), np.int32)
-    for position, (name, described) in enumerate(quasi.items()):
-        cells = frame[name].iloc[used]
-        if described.kind == "numeric":
-            attribute, codes[:, position] = encode_numeric(name, cells)
-        else:
-            attribute, codes[:, position] = encode_categorical(name, cells, described.hierarchy, config)
+    codes = np.empty((len(used), len(schema.quasi_identifiers)), np.int32)
+    for position, (name, described) in enumerate(schema.quasi_identifiers.items()):
+        attribute, codes[:, position] = encode_attribute(used_columns[name], described, config)
         attributes.append(attribute)
-    secret, secret_codes = encode_sensitive(frame[secret_name].iloc[used], config)
+    secret, secret_codes = encode_sensitive(used_columns[schema.sensitive.column], config)
     table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
     dropped = int(incomplete.sum())
-    return Rows(table, index, len(frame), dropped, table.weights[index], files), frame[wanted], used
+    rows = Rows(table, index, len(frame), dropped, table.weights[index], files, source_row=used)
+    return rows, frame[wanted], used
 
 
-def _original_cells(frame: pd.DataFrame, rows: Rows) -> pd.DataFrame:
+def _category_columns(config: Config) -> set[str]:
+    """The columns whose missing cells are a category; numbers, orders and dates on a scale have no place for one."""
+    if config.data.missing_as == DROP_ROWS:
+        return set()
+    schema = config.checked_schema
+    on_trees = {name for name, described in schema.quasi_identifiers.items() if not has_scale(described)}
+    return on_trees | {schema.sensitive.column} - (set(schema.quasi_identifiers) - on_trees)
+
+
+def _original_cells(frame: pd.DataFrame, rows: Rows, config: Config) -> pd.DataFrame:
     """The cells as a sanitizer expects them: as they were read, but numbers where text holds numbers."""
     cells = frame.reset_index(drop=True)
     codes = rows.table.codes[rows.index]
@@ -101,6 +115,9 @@ def _original_cells(frame: pd.DataFrame, rows: Rows) -> pd.DataFrame:
         first = cells[attribute.name].iloc[0]
         if attribute.kind == "numeric" and isinstance(first, str) and re.fullmatch(DECIMAL, first):
             cells[attribute.name] = np.array(attribute.levels)[code]
+    secret, described = rows.table.schema.sensitive, config.checked_schema.sensitive
+    if described.bins is not None or described.map is not None:  # a sanitizer gets what the audit is about
+        cells[secret.name] = np.array(secret.levels, object)[rows.table.secret[rows.index]]
     return cells
 
 

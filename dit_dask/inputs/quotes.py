@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io
+from collections.abc import Iterable
 from typing import Any
 
 from dit_dask.errors import InputError
@@ -33,12 +33,10 @@ class CountedLines:
         return self._newlines + (self._last not in (b"", b"\n"))
 
 
-def check_quotes(file: Any, columns: int, where: str, separator: str = ",", encoding: str = "utf-8-sig") -> None:
+def check_quotes(lines: Iterable[str], columns: int, where: str, separator: str, quote: str) -> None:
     """Refuse a table with a cell that holds whole rows, and name the line where its row starts."""
     csv.field_size_limit(max(csv.field_size_limit(), 2**20))
-    file.seek(0)
-    text = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline="")
-    reader, line = csv.reader(text, delimiter=separator, strict=True), 1
+    reader, line = csv.reader(lines, delimiter=separator, quotechar=quote, strict=True), 1
     try:
         for row in reader:
             if any(_holds_rows(cell, columns, separator) for cell in row):
@@ -46,14 +44,12 @@ def check_quotes(file: Any, columns: int, where: str, separator: str = ",", enco
             line = reader.line_num + 1
     except csv.Error as error:  # its text may hold cells
         raise _refusal(where, line) from error
-    finally:
-        text.detach()  # the file is closed by who opened it
 
 
 def _refusal(where: str, line: int) -> InputError:
     return InputError(
         f"{where}, line {line}: a quote is opened in this row and not closed where its cell ends; "
-        "close it, and write quotes inside a quoted cell twice"
+        "close it, and write quotes inside a quoted cell twice (data.csv.quote: none if no cell is quoted)"
     )
 
 

@@ -1,20 +1,25 @@
-"""From files to frames: every used column of CSV and Parquet files, as text where the file holds text."""
+"""From files to frames: every used column of text, Parquet and Excel files, as text where the file holds text."""
 
 from __future__ import annotations
 
+import csv
 import difflib
+import io
+import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import Config
+from dit_dask.config.table import CsvConfig
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
+from dit_dask.inputs.dialect import NAMES, NO_QUOTE, PEEKED_BYTES, Dialect, NumberColumns, Peeked, decode, find_dialect
 from dit_dask.inputs.header import read_header
 from dit_dask.inputs.quotes import CountedLines, check_quotes
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files, table_files
-from dit_dask.storage.compression import BoundedGzip
+from dit_dask.storage.compression import BoundedGzip, BoundedZstd
 from dit_dask.storage.filesystem import reading, reason
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
@@ -22,13 +27,34 @@ from dit_dask.storage.redaction import public_url
 if TYPE_CHECKING:
     import pandas as pd
 
+UNPACK = {".gz": BoundedGzip, ".zst": BoundedZstd}
+
+
+@dataclass(frozen=True)
+class TextRules:
+    """What is known about text files before they are looked at."""
+
+    csv: CsvConfig = field(default_factory=CsvConfig)
+    columns: NumberColumns = field(default_factory=NumberColumns)
+    is_named: bool = False  # first lines are names, whatever they look like
+
 
 def read_frame(config: Config, columns: Sequence[str] | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Read the used columns of every file of the source, in order (no columns: all); also return the URLs that were read."""
     source = config.data.source
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
-    return read_files(*source_files(config), columns, "data.source", is_named=config.data.header)
+    return read_files(*source_files(config), columns, "data.source", _source_rules(config))
+
+
+def _number_columns(config: Config) -> NumberColumns:
+    """Sort the columns of the schema into numbers and texts; labels keep the signs that they are written with."""
+    if config.schema is None:
+        return NumberColumns()
+    sensitive = config.schema.sensitive
+    numbers = {name for name, attribute in config.schema.quasi_identifiers.items() if attribute.kind == "numeric"}
+    numbers |= set() if sensitive.bins is None else {sensitive.column}
+    return NumberColumns(frozenset(numbers), frozenset(config.schema.columns) - numbers)
 
 
 def read_source(
@@ -37,18 +63,19 @@ def read_source(
     """Read another table that the config names; also return the URLs that were read."""
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
-    return read_files(*table_files(source, options, config, where), columns, where, is_named=config.data.header)
+    # data.csv is about the source: a synthetic table may be written in another way
+    rules = replace(_source_rules(config), csv=CsvConfig())
+    return read_files(*table_files(source, options, config, where), columns, where, rules)
 
 
 def read_files(
-    location: Location, fs: Any, paths: Sequence[str], columns: Sequence[str] | None, where: str, *, is_named: bool = False
+    location: Location, fs: Any, paths: Sequence[str], columns: Sequence[str] | None, where: str, rules: TextRules
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Read files of one table, in order; also return their URLs. `is_named`: first lines are names, whatever they look like."""
+    """Read files of one table, in order; also return their URLs."""
     import pandas as pd
 
     names = tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
-    read_csv = partial(_read_csv, is_named=is_named)
-    frames = [_read_file(fs, path, columns, (location, where), read_csv) for path in paths]
+    frames = [_read_file(fs, path, columns, (location, where), rules) for path in paths]
     if len(frames) == 1:
         return frames[0], names
     shared = list(frames[0].columns)
@@ -67,16 +94,19 @@ def read_files(
 
 
 def _read_file(
-    fs: Any, path: str, columns: Sequence[str] | None, origin: tuple[Location, str], read_csv: Callable[..., pd.DataFrame]
+    fs: Any, path: str, columns: Sequence[str] | None, origin: tuple[Location, str], rules: TextRules
 ) -> pd.DataFrame:
     """Read one file; text stays text, so that nothing is guessed from it."""
     name, (location, where) = file_name(path), origin
 
     def content() -> pd.DataFrame:
         with fs.open(path, "rb") as file:
-            read = _read_parquet if name.endswith(".parquet") else read_csv
-            opened = BoundedGzip(file, f"{where}: {name}") if name.endswith(".gz") else file
-            return read(opened, columns, f"{where}: {name}")
+            if name.endswith(".parquet"):
+                return _read_parquet(file, columns, f"{where}: {name}")
+            if name.endswith(".xlsx"):
+                return _read_excel(file, columns, f"{where}: {name}")
+            opened = _unpacked(file, name, f"{where}: {name}")
+            return _read_csv(opened, columns, f"{where}: {name}", _for_file(rules, name))
 
     try:
         return reading(content)
@@ -86,42 +116,136 @@ def _read_file(
         raise InputError(f"{where}: cannot read {name}: {reason(error, location)}") from error
 
 
-def _read_csv(file: Any, columns: Sequence[str] | None, where: str, *, is_named: bool) -> pd.DataFrame:
+def look(file: Any, given: CsvConfig, columns: Sequence[str] | None, where: str) -> tuple[Peeked, Dialect]:
+    """Read the beginning of a text file, set the file back to its start, and find how it is written."""
+    content: bytes = file.read(PEEKED_BYTES)
+    file.seek(0)
+    peeked, encoding = decode(content, given.encoding, where)
+    try:
+        return peeked, find_dialect(peeked, encoding, given, columns, where)
+    except csv.Error as error:
+        raise InputError(f"{where}: the header line is not CSV: {error}") from error
+
+
+def source_dialect(config: Config) -> Dialect | None:
+    """Find how the first file of a source is written; None if it is not text."""
+    if config.data.source == EMBEDDED:
+        return None
+    _, fs, paths = source_files(config)
+    name = file_name(paths[0])
+    if name.endswith((".parquet", ".xlsx")):
+        return None
+    with fs.open(paths[0], "rb") as file:
+        where = f"data.source: {name}"
+        return look(_unpacked(file, name, where), _for_file(_source_rules(config), name).csv, None, where)[1]
+
+
+def _source_rules(config: Config) -> TextRules:
+    return TextRules(config.data.csv or CsvConfig(), _number_columns(config), config.data.header)
+
+
+def _for_file(rules: TextRules, name: str) -> TextRules:
+    """A .tsv file has tabs unless the config says otherwise."""
+    if re.search(r"\.tsv(\.\w+)?$", name) and rules.csv.separator is None:
+        return replace(rules, csv=replace(rules.csv, separator="\t"))
+    return rules
+
+
+def _unpacked(file: Any, name: str, where: str) -> Any:
+    return next((unpack(file, where) for end, unpack in UNPACK.items() if name.endswith(end)), file)
+
+
+def _read_csv(file: Any, columns: Sequence[str] | None, where: str, rules: TextRules) -> pd.DataFrame:
+    peeked, dialect = look(file, rules.csv, columns, where)
+    header = read_header(peeked, dialect, where, columns, is_trusted=rules.is_named)
+    columns = header if columns is None else columns
+    known = f"read with {dialect.described()}; data.csv sets them"
+    check_names(header, columns, where, f"; {known}")
+    told, usual = asdict(rules.csv), asdict(Dialect())
+    if any(told[key] is None and value != usual[key] for key, value in asdict(dialect).items()):
+        logging.getLogger("dit_dask.inputs").info("%s is %s", where, known)
+    frame = _read_cells(file, header, columns, dialect, where)
+    return rules.columns.with_points(frame, dialect, is_given=rules.csv.decimal is not None, where=where)
+
+
+def _read_cells(file: Any, header: Sequence[str], columns: Sequence[str], dialect: Dialect, where: str) -> pd.DataFrame:
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    header = read_header(file, where, columns, is_trusted=is_named)
-    columns = header if columns is None else columns
-    check_names(header, columns, where)
     uneven: list[Any] = []
 
     def refuse(row: Any) -> str:
         uneven.append(row)
         return "skip"
 
+    is_utf8 = dialect.encoding in ("utf-8", "utf-8-sig")
     counted = CountedLines(file)
     try:
         table = arrow.read_csv(
             counted,
-            parse_options=arrow.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
-            read_options=arrow.ReadOptions(use_threads=False),  # only then are rows numbered
+            parse_options=arrow.ParseOptions(
+                delimiter=dialect.separator,
+                quote_char=False if dialect.quote == NO_QUOTE else dialect.quote,
+                newlines_in_values=True,
+                invalid_row_handler=refuse,
+            ),
+            # one thread: only then are rows numbered
+            read_options=arrow.ReadOptions(use_threads=False, encoding="utf8" if is_utf8 else dialect.encoding),
             convert_options=arrow.ConvertOptions(
                 column_types=dict.fromkeys(columns, "string"), include_columns=list(columns), strings_can_be_null=False
             ),
         )
-    except pa.ArrowInvalid:
-        check_quotes(file, len(header), where)  # a better reason, if that is it
+    except (UnicodeError, pa.ArrowInvalid) as error:
+        if isinstance(error, UnicodeError) or "UTF8" in str(error):
+            raise InputError(f"{where} is not {dialect.encoding} text throughout; set data.csv.encoding") from error
+        _check_quotes(file, header, dialect, where)  # a better reason, if that is it
         raise
     if counted.lines > table.num_rows + 1:  # some cell has several lines, or lines are empty
-        check_quotes(file, len(header), where)
+        _check_quotes(file, header, dialect, where)
     if uneven:
         row = uneven[0]
-        raise InputError(f"{where}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns}")
+        raise InputError(
+            f"{where}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns} "
+            f"(the separator is {NAMES[dialect.separator]}; data.csv.separator sets another)"
+        )
     frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
+def _check_quotes(file: Any, header: Sequence[str], dialect: Dialect, where: str) -> None:
+    """Read the file again, cell by cell."""
+    if dialect.quote == NO_QUOTE:
+        return
+    file.seek(0)
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    text = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline="")
+    try:
+        check_quotes(text, len(header), where, dialect.separator, dialect.quote)
+    finally:
+        text.detach()  # the file is closed by who opened it
+
+
+def _read_excel(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
+    """Read the first sheet; a column that mixes types becomes text."""
+    import pandas as pd
+
+    try:
+        frame: pd.DataFrame = pd.read_excel(file, engine="openpyxl", keep_default_na=False, na_values=[""])
+    except ImportError:
+        raise InputError(f"{where}: Excel files need openpyxl: pip install 'dit_dask[excel]', or save it as CSV") from None
+    frame = frame.rename(columns=str)
+    columns = list(frame.columns) if columns is None else columns
+    check_names(list(frame.columns), columns, where)
+    frame = frame[list(columns)]
+    for name in columns:
+        cells = frame[name].dropna()
+        if cells.dtype == object and len({type(cell) for cell in cells}) > 1:
+            frame = frame.assign(**{name: frame[name].map(str, na_action="ignore")})
+    return frame
+
+
 def _read_parquet(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     content = pq.ParquetFile(file)
@@ -129,18 +253,22 @@ def _read_parquet(file: Any, columns: Sequence[str] | None, where: str) -> pd.Da
     columns = names if columns is None else columns
     check_names(names, columns, where)
     # integer_object_nulls: a null must not turn large integers into floats
-    frame: pd.DataFrame = content.read(columns=list(columns)).to_pandas(integer_object_nulls=True, date_as_object=True)
+    table = content.read(columns=list(columns))
+    for place, column in enumerate(table.schema):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(place, column.name, table.column(place).cast(column.type.value_type))
+    frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True, date_as_object=True)
     index = [name for name in frame.index.names if name in columns]  # pandas wrote it as a column, and makes it the index again
     return (frame.reset_index(index) if index else frame).reset_index(drop=True)[list(columns)]
 
 
-def check_names(names: Sequence[str], columns: Sequence[str], where: str) -> None:
+def check_names(names: Sequence[str], columns: Sequence[str], where: str, note: str = "") -> None:
     """Every used column must be there once."""
     for column in columns:
         if column not in names:
             # only a near name is shown: without a header line the names are a person's values
             near = difflib.get_close_matches(column, names, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else " (is there a header line?)"
-            raise InputError(f"{where}: no column {column!r} among {len(names)}{hint}")
+            raise InputError(f"{where}: no column {column!r} among {len(names)}{hint}{note}")
         if list(names).count(column) > 1:
             raise InputError(f"{where}: the column {column!r} is there {list(names).count(column)} times")

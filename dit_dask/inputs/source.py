@@ -16,6 +16,7 @@ from dit_dask.storage.redaction import public_url
 
 EMBEDDED = "dit://census"
 LATEST = "data.source.latest"
+FORMATS = ".csv, .tsv (also .gz or .zst), .parquet or .xlsx"
 
 
 def check_source(config: Config) -> None:
@@ -103,8 +104,8 @@ def _find_files(location: Location, source: str, where: str = "data.source") -> 
     if not paths:
         raise InputError(f"{where}: no file at {shown}")
     for file in paths:
-        if not re.search(r"\.(csv|csv\.gz|parquet)$", file_name(file)):
-            raise InputError(f"{where} must be .csv, .csv.gz or .parquet; got {file_name(file)!r}")
+        if not re.search(r"\.((csv|tsv)(\.gz|\.zst)?|parquet|xlsx)$", file_name(file)):
+            raise InputError(f"{where} must be {FORMATS}; got {file_name(file)!r}")
     return location, fs, paths
 
 

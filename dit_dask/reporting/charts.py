@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dit_dask.errors import escape_text
+from dit_dask.errors import InputError, escape_text, quote
 from dit_dask.measures.base import BarChart, CurvePanel, CurvePanels
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#8e5ea2", "#e08e0b", "#3b8686", "#7
 BASELINE, GRID, TEXT = "#9aa5b1", "#e3e3e3", "#333"
 WIDTH = 760
 LINE_HEIGHT = 18
+LETTER = 7  # the width of a letter, seldom more
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,11 @@ class Figure:
         return self.svg
 
     def save(self, path: str) -> None:
-        """Write the drawing to a file."""
+        """Write the drawing to an SVG file."""
         from pathlib import Path
 
+        if Path(path).suffix.lower() != ".svg":
+            raise InputError(f"save writes SVG: the path must end with .svg; got {quote(str(path))}")
         Path(path).write_text(self.svg, "utf-8")
 
 
@@ -80,13 +83,17 @@ def _line(x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{GRID}"/>'
 
 
+def _cut(name: str, longest: int) -> str:
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
 def _legend(left: float, top: float, names: Sequence[str], colours: Iterable[str]) -> list[str]:
-    """One line for each name, LINE_HEIGHT apart."""
-    parts = []
+    """One line for each name, LINE_HEIGHT apart; a name that would end outside of the drawing is cut."""
+    parts, longest = [], int((WIDTH - left - 30) / LETTER)
     for place, (name, colour) in enumerate(zip(names, colours, strict=False)):
         y = top + LINE_HEIGHT * place
         parts.append(f'<rect x="{left:g}" y="{y:g}" width="22" height="4" fill="{colour}"/>')
-        parts.append(_text(left + 30, y + 7, name))
+        parts.append(_text(left + 30, y + 7, _cut(name, longest)))
     return parts
 
 
@@ -152,19 +159,19 @@ def draw(chart: object) -> str:
 
 
 BAR, GAP, BARS_TOP = 14, 12, 22
-LONGEST_NAME = 60
+LONGEST_NAME, WIDEST_NAMES = 58, 420
+LEGEND_LEFT = 24
 
 
 @draw.register
 def draw_bars(chart: BarChart) -> str:
     """Draw one bar for each group and series; what does not apply is left out."""
-    left = min(420, 24 + max((7 * min(len(name), LONGEST_NAME) for name in chart.groups), default=0))
+    left = min(WIDEST_NAMES, 24 + max((LETTER * min(len(name), LONGEST_NAME) for name in chart.groups), default=0))
     plot, several = WIDTH - left - 60, len(chart.series) > 1
     colours = (BASELINE, *COLOURS) if several else COLOURS
     bars, y = [], float(BARS_TOP)
     for name, values in chart.groups.items():
-        shown = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-        bars.append(_text(left - 8, y + BAR * len(values) / 2 + 4, shown, "end"))
+        bars.append(_text(left - 8, y + BAR * len(values) / 2 + 4, _cut(name, LONGEST_NAME), "end"))
         for value, colour in zip(values, cycle(colours), strict=False):
             if value is not None:
                 size = f'width="{max(0.5, value * plot):.1f}" height="{BAR - 2}"'
@@ -178,7 +185,7 @@ def draw_bars(chart: BarChart) -> str:
         axis += [_line(x, BARS_TOP - 6, x, y), _text(x, BARS_TOP - 10, f"{tick / 4:g}", "middle", 10)]
     names = chart.series if several else ()
     height = y + LINE_HEIGHT * len(names) + 14
-    return _svg(WIDTH, height, chart.title, [*axis, *bars, *_legend(left, y + 9, names, cycle(colours))])
+    return _svg(WIDTH, height, chart.title, [*axis, *bars, *_legend(LEGEND_LEFT, y + 9, names, cycle(colours))])
 
 
 PANEL_WIDTH, PANEL_HEIGHT, PANEL_GAP, PANEL_TOP = 330, 220, 70, 24

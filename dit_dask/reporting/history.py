@@ -10,6 +10,7 @@ from typing import Any
 
 from dit_dask.audit.index import IndexEntry, TestFigures
 from dit_dask.audit.statistics import Figure, plain
+from dit_dask.audit.verdict import Verdict
 from dit_dask.errors import unknown
 from dit_dask.reporting.text import align, columns_in, number
 
@@ -63,10 +64,24 @@ def _series(runs: Sequence[IndexEntry]) -> list[list[IndexEntry]]:
     return [list(group) for _, group in groupby(ordered, key=lambda run: run.series)]
 
 
-def document(runs: Sequence[IndexEntry]) -> dict[str, Any]:
-    """The runs and their rises, for --json."""
-    found = [asdict(rise) | {"before": plain(rise.before), "after": plain(rise.after)} for rise in rises(runs)]
-    return {"runs": [run.document() for run in runs], "rises": found}
+def document(url: str, runs: Sequence[IndexEntry], *, is_judged: bool = False) -> dict[str, Any]:
+    """The runs of an output and their rises, for --json; `tests` are those of the newest run of each series.
+
+    Rises are judged only if they are to decide the exit code.
+    """
+    found = rises(runs)
+    newest = [series[-1] for series in _series(runs)]
+    tests = [{"test": test, "run": run.run} | one.document() for run in newest for test, one in run.tests.items()]
+    verdicts = [_verdict(rise).document() for rise in found] if is_judged else []
+    status = ("failed" if found else "passed") if is_judged else "none"
+    head = {"run": url, "status": status, "tests": tests, "measures": [], "verdicts": verdicts, "warnings": []}
+    listed = [asdict(rise) | {"before": plain(rise.before), "after": plain(rise.after)} for rise in found]
+    return head | {"runs": [run.document() for run in runs], "rises": listed}
+
+
+def _verdict(rise: Rise) -> Verdict:
+    reason = f"delta rose from {number(rise.before)} to {number(rise.after)} in {rise.run}"
+    return Verdict("failed", "delta does not rise", rise.test, rise.after, rise.before, reason)
 
 
 def text(runs: Sequence[IndexEntry]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.statistics import Figure, Output, Statistic, by_name
-from dit_dask.audit.summary import TestSummary
+from dit_dask.audit.summary import TestSummary, worst_adversary
 from dit_dask.audit.verdict import Verdict
 from dit_dask.errors import escape_text
 from dit_dask.measures import MEASURES, kind_of
@@ -83,16 +83,33 @@ def text_table(summaries: Sequence[TestSummary], controls: Sequence[ControlSumma
     """Lay the summaries out, and below them the controls."""
     shown = columns_in("terminal")
     found, cost = ([column for column in shown if (column.label == "seconds") is last] for last in (False, True))
-    header = ["test", *(column.title for column in found), "claim holds", *(column.title for column in cost)]
+    header = ["test", *(column.title for column in found), "delta found by", "claim holds", *(column.title for column in cost)]
     rows = [
-        [one.test, *(column.cell(one) for column in found), claim(one), *(column.cell(one) for column in cost)]
+        [one.test, *(column.cell(one) for column in found), one.worst_adversary or NOTHING, claim(one)]
+        + [column.cell(one) for column in cost]
         for one in summaries
     ]
     names = control_names(controls)
     for name, control in zip(names, controls, strict=True):
         figures = [column.show(control.statistics.figure(column.statistic.name, column.key)) for column in found]
-        rows.append([name, *figures, NOTHING, *(NOTHING for _ in cost)])
+        rows.append([name, *figures, worst_adversary(control.adversaries) or NOTHING, NOTHING, *(NOTHING for _ in cost)])
     return align([header, *rows])
+
+
+def repeat_lines(summaries: Sequence[TestSummary]) -> Iterator[str]:
+    """One line for each test that draws at random: what of its delta and its mean is above the noise."""
+    for summary in summaries:
+        repeats = summary.repeats
+        if repeats is None:
+            continue
+        parts = [
+            f"{name} {number(summary.figure(name))} (noise {number(noise)}), above the noise {number(low)} to {number(high)}"
+            for name, noise in (("delta", repeats.noise), ("mean", repeats.expected_noise))
+            for low, high in [repeats.excess[name].interval]
+        ]
+        significant = f"{number(repeats.significant)} of {number(summary.figure('records'))} rows differ significantly"
+        parts.append(f"{significant}, smallest p {number(repeats.p_value)}")
+        yield escape_text(f"{summary.test}: {repeats.count:,} repeats; {'; '.join(parts)}")
 
 
 def control_names(controls: Sequence[ControlSummary]) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dit_dask.errors import InputError
 
@@ -48,10 +48,70 @@ class Hierarchy:
                 lengths[i, j] = min(steps + theirs[node] for node, steps in mine.items() if node in theirs)
         return lengths
 
+    def paths(self) -> list[tuple[str, ...]]:
+        """The names from each leaf up to the root, by leaf code."""
+        found: list[tuple[str, ...]] = [()] * len(self.leaves)
+        for node, count in enumerate(self.child_count):
+            if count == 0:
+                above = [node]
+                while self.parent[above[-1]] >= 0:
+                    above.append(int(self.parent[above[-1]]))
+                found[self.low[node]] = tuple(self.names[name] for name in above)
+        return found
+
 
 def flat(labels: Sequence[str]) -> Hierarchy:
     """Put every label directly under one root."""
     return _number({"": list(labels)}, "")  # no label is empty, so none can be taken for the root
+
+
+def build(paths: Sequence[Sequence[str]]) -> Hierarchy:
+    """Make a tree of paths from leaf to root, which all share the root; leaves and siblings keep their order.
+
+    Equal names one above the other are one node. Names may be those of other branches or levels: a node is known by its path.
+    """
+    short = [tuple(name for place, name in enumerate(path) if place == 0 or name != path[place - 1]) for path in paths]
+    inner = {path[place:] for path in short for place in range(1, len(path))}
+    children: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
+    for path in short:
+        full = (path[0], *path) if path in inner else path  # a leaf that has the name of the group above it
+        for place in range(len(full) - 1, 0, -1):
+            children.setdefault(full[place:], {})[full[place - 1 :]] = None
+    root = short[0][-1:]
+    return _number({node: list(below) for node, below in children.items()}, root, lambda node: node[0])
+
+
+def with_leaf(hierarchy: Hierarchy, label: str) -> Hierarchy:
+    """Add a leaf directly under the root; it gets the last code."""
+    return build([*hierarchy.paths(), (label, hierarchy.names[0])])
+
+
+def parse_levels(text: str, where: str) -> Hierarchy:
+    """Read `leaf;level 1;level 2;…` lines as ARX writes them; the last level may be `*` or several groups."""
+    form = "leaf;level 1;level 2;…"
+    lines = text.splitlines()
+    separator = ";" if lines and ";" in lines[0] else ","
+    reader = csv.reader(lines, delimiter=separator)
+    try:
+        paths = {line: row for row, line in ((row, reader.line_num) for row in reader) if row}
+    except csv.Error as error:
+        raise InputError(f"{where}, line {reader.line_num}: not a line of {form}: {error}") from error
+    if not paths:
+        raise InputError(f"{where}: the hierarchy is empty; expected lines {form}")
+    width = len(next(iter(paths.values())))
+    above: dict[tuple[int, str], str] = {}
+    leaves: set[str] = set()
+    for line, path in paths.items():
+        if len(path) != width or width < 2:
+            raise InputError(f"{where}, line {line}: expected {max(width, 2)} cells {form}; got {len(path)}")
+        if path[0] in leaves:
+            raise InputError(f"{where}, line {line}: the leaf {path[0]!r} is listed twice")
+        leaves.add(path[0])
+        for level, (name, parent) in enumerate(pairwise(path)):
+            if above.setdefault((level, name), parent) != parent:
+                raise InputError(f"{where}, line {line}: {name!r} of level {level} is in two groups of level {level + 1}")
+    tops = {path[-1] for path in paths.values()}
+    return build([path if len(tops) == 1 else [*path, ROOT] for path in paths.values()])
 
 
 def parse(text: str, where: str) -> Hierarchy:
@@ -127,19 +187,20 @@ def _reaches(parents: dict[str, dict[str, int]], start: str, goal: str) -> bool:
     return False
 
 
-def _number(children: dict[str, list[str]], root: str) -> Hierarchy:
+def _number(children: Mapping[Any, Sequence[Any]], root: Any, name_of: Callable[[Any], str] = str) -> Hierarchy:
     """Give nodes breadth-first numbers and leaves depth-first codes."""
     import numpy as np
 
-    names, parent = [root], [-1]
+    nodes, parent = [root], [-1]
     first: list[int] = []
     count: list[int] = []
-    for node, name in enumerate(names):  # names grows while it is walked: that is the breadth-first queue
-        below = children.get(name, [])
-        first.append(len(names))
+    for node, key in enumerate(nodes):  # nodes grows while it is walked: that is the breadth-first queue
+        below = children.get(key, [])
+        first.append(len(nodes))
         count.append(len(below))
-        names += below
+        nodes += below
         parent += [node] * len(below)
+    names = [name_of(node) for node in nodes]
     low, high = np.zeros(len(names), np.int32), np.zeros(len(names), np.int32)
     leaves: list[str] = []
     stack = [0]

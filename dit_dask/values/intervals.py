@@ -1,4 +1,4 @@
-"""Exact binomial confidence limits (Clopper and Pearson), one side at a time.
+"""Exact binomial confidence limits (Clopper and Pearson), one side at a time, and factors of standard errors.
 
 scipy.stats.binomtest(...).proportion_ci finds the same limits by root search, to about 4e-13. The quantiles of the beta
 distribution are kept here because they are the limits in closed form and those of every summary.json written so far.
@@ -19,3 +19,10 @@ def upper_limit(successes: int, trials: int, tail: float) -> float:
     from scipy.stats import beta
 
     return float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
+
+
+def student_factor(tail: float, freedom: int) -> float:
+    """How many standard errors Student's t exceeds with a probability of `tail`; infinite without any freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 1 - tail)) if freedom > 0 else float("inf")

@@ -35,7 +35,7 @@ class Attribute:
 class Secret:
     """The sensitive attribute: its whole domain, in the order of every belief vector.
 
-    `has_order` tells whether the config gives that order; else values are merely sorted.
+    `has_order` tells whether the config gives that order, or bins; else values are merely sorted.
     """
 
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,7 +69,7 @@ class Rows:
     """Where the rows of files went: index[n] is the record of the table that stands for each used row.
 
     `multiplicity[n]` counts the used rows with the same q and s; `frame` has the cells as they were read, where a sanitizer
-    needs them.
+    needs them. `source_row[n]` is the row's position in the source, files in order, before any row was dropped.
     """
 
     table: Table
@@ -79,6 +79,7 @@ class Rows:
     multiplicity: Ints
     files: tuple[str, ...] = ()
     frame: pd.DataFrame | None = None
+    source_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def used(self) -> int:

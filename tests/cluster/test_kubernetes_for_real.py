@@ -74,7 +74,7 @@ def left(cluster: Cluster) -> list[str]:
 
 
 def without_seconds(text: str) -> list[dict[str, Any]]:
-    return [{key: value for key, value in entry.items() if key != "seconds"} for entry in json.loads(text)]
+    return [{key: value for key, value in entry.items() if key != "seconds"} for entry in json.loads(text)["tests"]]
 
 
 def test_a_run_on_kubernetes_finds_what_a_laptop_finds_and_leaves_nothing(cluster: Cluster, audit: Path, s3: S3Access) -> None:

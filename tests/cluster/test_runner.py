@@ -160,6 +160,6 @@ def test_a_result_on_a_stopped_worker_is_named_within_the_stall_limit(client: Cl
 
 def test_no_warning_of_dask_reaches_the_terminal_however_large_a_task_is(config_file: Path, tmp_path: Path) -> None:
     tiny = {"DASK_DISTRIBUTED__ADMIN__LARGE_GRAPH_WARNING_THRESHOLD": "1kB"}  # so that every task counts as large
-    done = dit("run", config_file, "--out", tmp_path / "out", **tiny)
+    done = dit("run", config_file, "--out", tmp_path / "out", "--workers", 1, **tiny)
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stderr.splitlines() if not line.startswith("dit: ")] == []

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from dit_dask.audit.parts import COLUMNS
 from dit_dask.cli.commands import SUBCOMMANDS
 from dit_dask.cli.parser import build_parser
 from tests.cluster.runs import LIMIT, dit, ended, rows, started, workers_of, written_text
@@ -24,7 +25,8 @@ from tests.conftest import ROOT
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One finished run of the shipped quickstart."""
     output = tmp_path_factory.mktemp("runs")
-    done = dit("run", ROOT / "configs" / "quickstart.yaml", "--out", output, "--set", "data.limit=200", "--workers", 1)
+    settings = ("--set", "data.limit=200", "--set", "gates=['mean_gain <= 0.5']")
+    done = dit("run", ROOT / "configs" / "quickstart.yaml", "--out", output, *settings, "--workers", 1)
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.splitlines()[-1])
 
@@ -53,7 +55,7 @@ def test_a_run_folder_holds_what_the_contract_says(finished: Path) -> None:
         assert sum(part["rows"] for part in parts) == entry["records"] == 200
         assert [part["name"] for part in parts] == sorted(name for name in names if f"/{entry['test']}/" in name)
         table = rows(finished, entry["test"])
-        assert table.columns.tolist() == ["record", "multiplicity", "distance", "predicted", "predicted_without"]
+        assert table.columns.tolist() == [*COLUMNS, "distance.bernoulli-nb", "distance.conditional-frequency"]
         assert entry["delta"] == table["distance"].max()
         assert entry["mean"] == pytest.approx(table["distance"].mean())
         assert entry["argmax_changed"] == (table["predicted"] != table["predicted_without"]).mean()
@@ -88,13 +90,40 @@ def test_fresh_starts_over(config_file: Path, tmp_path: Path) -> None:
     assert all(after[path][1] == before[path][1] for path in before)
 
 
-def test_json_prints_the_summary_and_nothing_else(config_file: Path, tmp_path: Path) -> None:
+KEYS = ["run", "status", "tests", "measures", "verdicts", "warnings"]
+
+
+def test_json_prints_one_document_and_nothing_else(config_file: Path, tmp_path: Path) -> None:
     done = dit("run", config_file, "--out", tmp_path / "runs", "--json", "--quiet")
     assert done.returncode == 0
     assert done.stderr == ""
-    summary = json.loads(done.stdout)
-    assert [entry["test"] for entry in summary] == ["mondrian-k2", "mondrian-k5", "raw.conditional-frequency"]
-    assert summary[2]["claim_holds"] is None
+    document = json.loads(done.stdout)
+    assert set(document) >= set(KEYS)
+    assert (Path(document["run"]).parent, document["status"]) == (tmp_path / "runs", "none")
+    assert [entry["test"] for entry in document["tests"]] == ["mondrian-k2", "mondrian-k5", "raw.conditional-frequency"]
+    assert document["tests"][2]["claim_holds"] is None
+    assert [control["control"] for control in document["controls"]][:2] == ["raw", "suppressed"]
+    assert document["warnings"][0].startswith("only 60 rows are used")
+    gated = dit("gate", document["run"], "--fail-on", "delta > 0.001", "--json")
+    verdicts = json.loads(gated.stdout)
+    assert (gated.returncode, verdicts["status"], verdicts["tests"]) == (1, "failed", document["tests"])
+    assert {verdict["gate"] for verdict in verdicts["verdicts"]} == {"delta <= 0.001"}
+
+
+def test_the_plan_as_json_says_what_would_be_done(config_file: Path) -> None:
+    done = dit("plan", config_file, "--json", "--set", "cluster.workers=3")
+    document = json.loads(done.stdout)
+    assert set(document) == {*KEYS, "workers", "seconds", "memory_bytes"}
+    assert (document["status"], document["workers"], document["verdicts"]) == ("none", 3, [])
+    assert [one["test"] for one in document["tests"]] == ["mondrian-k2", "mondrian-k5", "raw.conditional-frequency"]
+    for one in document["tests"]:
+        assert set(one) == {"test", "engine", "rows", "distinct", "tasks", "seconds", "is_upper_limit"}
+        assert (one["rows"], one["is_upper_limit"]) == (60, False)
+    assert not Path(document["run"]).exists()
+    unset = dit("plan", ROOT / "configs" / "s3-audit.yaml", "--json")
+    document = json.loads(unset.stdout)
+    assert (document["run"], document["seconds"]) == (None, None)
+    assert "no estimate without the data" in document["warnings"][0]
 
 
 def test_gates_decide_the_exit_code(config_file: Path, finished: Path, tmp_path: Path) -> None:
@@ -104,10 +133,13 @@ def test_gates_decide_the_exit_code(config_file: Path, finished: Path, tmp_path:
     folder = breached.stdout.splitlines()[-1]
     assert "<strong>FAIL.</strong>" in (Path(folder) / "report.html").read_text()
     assert dit("gate", folder).returncode == 1
-    passed = dit("gate", folder, "--fail-on", "delta > 5")
-    assert passed.returncode == 0
-    assert re.match(r"PASS  delta <= 5  mondrian-k2: delta is \d", passed.stdout)
-    assert dit("gate", finished, "--fail-on", "delta > 5", "--fail-on", "records == 200").returncode == 1
+    passed = dit("gate", folder, "--fail-on", "mean_gain > 0.5")
+    assert passed.returncode == 0, passed.stdout
+    assert re.match(r"PASS  mean_gain <= 0.5  mondrian-k2: mean_gain is \d", passed.stdout)
+    always = dit("gate", folder, "--fail-on", "delta > 5")
+    assert always.returncode == 1
+    assert always.stdout.startswith("INCONCLUSIVE  delta <= 5  mondrian-k2: ")
+    assert dit("gate", finished, "--fail-on", "mean_gain > 0.5", "--fail-on", "records == 200").returncode == 1
     assert dit("gate", finished).returncode == 0
 
 
@@ -146,8 +178,25 @@ def test_compare_sets_two_runs_side_by_side(finished: Path, tmp_path: Path) -> N
     done = dit("compare", finished, other.stdout.splitlines()[-1])
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert [line.split()[0] for line in lines[1:]] == ["mondrian-k10", "mondrian-k20", "mondrian-k2"]
+    assert [line.split()[0] for line in lines[1:4]] == ["mondrian-k10", "mondrian-k20", "mondrian-k2"]
     assert "–" in lines[2]
+    told = "the runs are of different tables, of 200 and 300 rows: changes may come from that alone"
+    assert lines[4:] == [told]
+    printed = dit("compare", finished, other.stdout.splitlines()[-1], "--json")
+    document = json.loads(printed.stdout)
+    assert set(document) == {*KEYS, "other"}
+    assert document["warnings"] == [told]
+    old, new = (json.loads((Path(document[side]) / "summary.json").read_text()) for side in ("run", "other"))
+    (shared,) = [one for one in document["tests"] if one["run"] and one["other"]]
+    assert shared["run"]["delta"] == next(one["delta"] for one in old if one["test"] == shared["test"])
+    assert shared["other"]["delta"] == next(one["delta"] for one in new if one["test"] == shared["test"])
+    assert shared["delta_change"] == shared["other"]["delta"] - shared["run"]["delta"]
+
+
+def test_a_run_compared_with_itself_has_nothing_to_be_warned_of(finished: Path) -> None:
+    document = json.loads(dit("compare", finished, finished, "--json").stdout)
+    assert document["warnings"] == []
+    assert {one["delta_change"] for one in document["tests"]} == {0.0}
 
 
 def test_data_says_where_a_table_is_or_why_not(tmp_path: Path) -> None:
@@ -179,6 +228,14 @@ def test_the_overview_lists_every_command_that_a_user_types() -> None:
     assert re.fullmatch(r"dit \d+\.\d+\.\d+\n", dit("--version").stdout)
 
 
+def test_errors_do_not_list_what_only_deployed_audits_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        build_parser(SUBCOMMANDS).parse_args(["rnu"])
+    said = capsys.readouterr().err
+    assert all(name in said for name in LISTED)
+    assert "launch" not in said
+
+
 def test_importing_the_package_is_light() -> None:
     code = "import sys, dit_dask; print(sorted({'numba', 'pandas', 'distributed', 'sklearn', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
@@ -203,6 +260,11 @@ BAD_CONFIGS = {
         "adversary: conditional-frequency",
         "adversary: {name: sklearn.linear_model.LogisticRegression, params: {C: .nan}}",
         "cannot run",
+    ),
+    "values without an order": (
+        "adversary: conditional-frequency",
+        "distance: {name: wasserstein, ground: ordered}",
+        "ordered needs schema.sensitive.order",
     ),
     "missing variable": ("seed: 3", 'output: {url: "s3://b/", storage_options: {key: "${DIT_UNSET}"}}', "DIT_UNSET is not set"),
     "bad classifier parameter": (
@@ -256,6 +318,7 @@ def test_a_bad_table_is_one_line_and_exit_code_2(people: Path, config_file: Path
     [
         ((), "the following arguments are required: COMMAND"),
         (("rnu",), "invalid choice: 'rnu'"),
+        (("launch",), "required: JOB"),
         (("run",), "required: CONFIG"),
         (("run", "x.yaml", "--workers", "0"), "must be an integer >= 1; got '0'"),
         (("run", "x.yaml", "--cluster", "http://host"), "must be local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT"),
@@ -321,7 +384,7 @@ def test_infinite_parameters_are_words_in_json(config_file: Path, tmp_path: Path
     adversary = "tests.1.adversary={name: sklearn.linear_model.LogisticRegression, params: {C: .inf}}"
     done = dit("run", config_file, "--out", tmp_path / "runs", "--json", "--quiet", "--set", adversary)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)[2]["parameters"]["adversary"]["params"] == {"C": "inf"}
+    assert json.loads(done.stdout)["tests"][2]["parameters"]["adversary"]["params"] == {"C": "inf"}
 
 
 def test_the_option_for_local_work_wins_over_an_address_and_keeps_the_configured_workers(config_file: Path) -> None:

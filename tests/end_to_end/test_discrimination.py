@@ -181,7 +181,14 @@ def test_risk_ranks_columns_and_draws_them(people: pd.DataFrame, tmp_path: Path)
     (pairs,) = kept["combinations"]
     assert (pairs["size"], pairs["searched"], len(pairs["best"])) == (2, "exhaustive", 3)
     printed = command("risk", tmp_path / "look.yaml", "--size", 2, "--top", 3, "--out", tmp_path / "out", "--json")
-    assert json.loads(printed.stdout) == kept
+    shown = json.loads(printed.stdout)
+    assert [shown.pop(key) for key in ("tests", "measures", "verdicts", "warnings")] == [[], [], [], []]
+    assert shown == kept | {"run": str(folder), "status": "none"}
+    people.assign(town=[None, *people.iloc[1:, 0]]).to_csv(tmp_path / "people.csv", index=False)
+    untold = command("risk", tmp_path / "look.yaml", "--out", tmp_path / "out")
+    assert "choose --missing category (its own value) or --missing drop" in untold.stderr
+    assert command("risk", tmp_path / "look.yaml", "--out", tmp_path / "out", "--missing", "category").returncode == 0
+    people.to_csv(tmp_path / "people.csv", index=False)
     wrong = command("risk", tmp_path / "look.yaml", "--target", "agee", "--out", tmp_path / "out")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "did you mean 'age'?" in wrong.stderr

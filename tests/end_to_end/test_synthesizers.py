@@ -51,3 +51,15 @@ def test_closeness_tells_copies_from_samples(result: dit.Result) -> None:
     assert found["resample"]["identical"] == 1
     assert found["marginals"]["identical"] < 0.05
     assert found["resample"]["share_nearer_training"] > 0.95
+
+
+def test_only_copies_are_above_the_noise(result: dit.Result) -> None:
+    copying, honest = (entry["repeats"] for entry in result.tests)
+    assert copying["excess"]["delta"]["interval"][0] > 0.2
+    assert honest["excess"]["delta"]["interval"][0] == honest["excess"]["mean"]["interval"][0] == 0
+    assert copying["significant"] > 20
+    assert honest["significant"] == 0
+    bound = 3 * 0.5 / 20**0.5  # three standard deviations of a share of 20 draws, which all rows have in common
+    for limit, found in honest["over"].items():
+        assert abs(found["mean"] - found["noise_mean"]) < bound, limit
+    assert copying["over"]["0.1"]["mean"] > copying["over"]["0.1"]["noise_mean"]

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_info
 from dit_dask.adversaries.classifier import Classifier, training_threads
 from dit_dask.adversaries.counted_trees import forest_beliefs, tree_beliefs
 from dit_dask.adversaries.logistic import logistic_beliefs
+from dit_dask.adversaries.neighbours import neighbour_beliefs
 from dit_dask.adversaries.patterns import Patterns
 from dit_dask.adversaries.shortcuts import shortcuts_of
 from dit_dask.encoders.tf import TF
@@ -80,6 +81,7 @@ def patterns_of(release: Release) -> Patterns:
 @given(releases(), st.integers(0, 5), st.sampled_from([None, "sqrt", 1]))
 def test_a_decision_tree_is_equal_to_the_bit(release: Release, seed: int, max_features: object) -> None:
     model = DecisionTreeClassifier(random_state=seed, max_features=max_features)
+    assert shortcuts_of(model)[0] is tree_beliefs
     np.testing.assert_array_equal(learned(model, release), train_on_rows(model, release, weighted=True))
 
 
@@ -95,6 +97,7 @@ def test_a_limited_tree_is_trained_on_different_rows_and_equal_to_the_bit(releas
 @given(releases(), st.integers(0, 5), st.sampled_from(["sqrt", None]))
 def test_a_random_forest_is_equal_to_the_bit(release: Release, seed: int, max_features: object) -> None:
     model = RandomForestClassifier(7, random_state=seed, max_features=max_features)
+    assert shortcuts_of(model)[0] is forest_beliefs
     assert forest_beliefs(model, patterns_of(release)) is not None
     np.testing.assert_array_equal(learned(model, release), train_on_rows(model, release, weighted=True))
 
@@ -105,6 +108,7 @@ def test_nearest_neighbours_are_equal_to_the_bit(release: Release, neighbours: i
     if neighbours > release.counts.sum():
         return
     model = KNeighborsClassifier(neighbours, algorithm=algorithm)
+    assert shortcuts_of(model)[0] is neighbour_beliefs
     np.testing.assert_array_equal(learned(model, release, weighted=False), train_on_rows(model, release, weighted=False))
 
 
@@ -117,12 +121,25 @@ def test_naive_bayes_is_the_same_on_different_rows(release: Release, model: Any)
 
 
 @settings(max_examples=60)
+@given(releases(), st.sampled_from([1e-9, 1e-2, 0.5]))
+def test_gaussian_naive_bayes_is_scikit_learns(release: Release, smoothing: float) -> None:
+    model = GaussianNB(var_smoothing=smoothing)
+    with np.errstate(all="ignore"):
+        expected = train_on_rows(model, release, weighted=True)
+        mine = learned(model, release)
+    # a variance of 1e-9 magnifies the rounding of a mean, 1e-16, in the exponent (1 - mean)² / variance
+    np.testing.assert_allclose(mine, expected, atol=1e-6)
+
+
+@settings(max_examples=60)
 @given(releases(), st.booleans(), st.sampled_from([0.01, 1.0, 30.0]))
 def test_logistic_regression_is_the_optimum_that_a_patient_solver_approaches(
     release: Release, intercept: bool, c: float
 ) -> None:
-    assert logistic_beliefs(LogisticRegression(C=c, fit_intercept=intercept), patterns_of(release)) is not None
-    mine = learned(LogisticRegression(C=c, fit_intercept=intercept), release)
+    model = LogisticRegression(C=c, fit_intercept=intercept, random_state=0)
+    assert shortcuts_of(model)[0] is logistic_beliefs
+    assert logistic_beliefs(model, patterns_of(release)) is not None
+    mine = learned(model, release)
     patient = LogisticRegression(C=c, fit_intercept=intercept, solver="newton-cg", tol=1e-12, max_iter=10_000)
     np.testing.assert_allclose(mine, train_on_rows(patient, release, weighted=True), atol=1e-7)  # where newton-cg gives up
     assert mine.sum() == pytest.approx(1, abs=1e-14)
@@ -151,6 +168,8 @@ def test_a_tree_is_not_counted_where_no_record_has_the_target_pattern_or_roundin
         DecisionTreeClassifier(min_weight_fraction_leaf=0.1),
         DecisionTreeClassifier(class_weight="balanced"),
         DecisionTreeClassifier(splitter="random"),
+        DecisionTreeClassifier(max_features="banana", random_state=0),
+        RandomForestClassifier(0, random_state=0),
         LogisticRegression(class_weight="balanced"),
         LogisticRegression(solver="saga"),
         LogisticRegression(solver="liblinear"),
@@ -159,7 +178,7 @@ def test_a_tree_is_not_counted_where_no_record_has_the_target_pattern_or_roundin
         AdaBoostClassifier(),
         BaggingClassifier(),
         ExtraTreesClassifier(),
-        GaussianNB(),
+        GaussianNB(priors=[0.5, 0.5]),
         MLPClassifier(),
         SGDClassifier(loss="log_loss"),
         make_pipeline(StandardScaler(), LogisticRegression()),

@@ -14,6 +14,7 @@ from sklearn.metrics import homogeneity_score
 import dit_dask as dit
 from dit_dask import seeds
 from dit_dask.measures.discrimination import attacks
+from dit_dask.measures.discrimination.chance import compute_chance_rate
 from dit_dask.measures.discrimination.published import Published, descend_all, find_members
 from dit_dask.values.release import Ranges, Release, Sets
 from tests.audits import loaded, points
@@ -222,3 +223,18 @@ def test_the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says() -> 
         low, high = dit.discrimination_interval(x, y, level=0.9, replicates=200, seed=place)
         covered += low <= truth <= high
     assert 0.82 <= covered / 150 <= 0.97  # 0.9 with the noise of 150 tries and of 200 replicates
+
+
+@pytest.mark.parametrize(("keys", "target"), [("aabbc", "xxyyy"), ("abcde", "xyxyx"), ("aaabb", "xyzxy"), ("aaaaa", "xxyyz")])
+def test_the_chance_level_is_the_mean_over_all_shuffles(keys: str, target: str) -> None:
+    rates = [homogeneity_score(list(shuffled), list(keys)) for shuffled in itertools.permutations(target)]
+    counts = [np.unique(list(text), return_counts=True)[1] for text in (keys, target)]
+    assert compute_chance_rate(*counts) == pytest.approx(np.mean(rates), abs=1e-12)
+
+
+def test_the_chance_level_of_many_rows_is_the_mean_over_random_shuffles() -> None:
+    rng = np.random.default_rng(2)
+    keys, target = rng.integers(0, 300, 2000), rng.geometric(0.3, 2000)
+    rates = [homogeneity_score(rng.permutation(target), keys) for _ in range(200)]
+    chance = compute_chance_rate(*(np.unique(column, return_counts=True)[1] for column in (keys, target)))
+    assert chance == pytest.approx(np.mean(rates), abs=5 * np.std(rates) / np.sqrt(200))  # five standard errors

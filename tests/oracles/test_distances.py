@@ -131,6 +131,15 @@ def test_an_ordered_ground_of_other_values_needs_an_order() -> None:
             ordered(without_order)
 
 
+def test_bins_have_an_order_and_missing_cells_have_no_place_in_it() -> None:
+    binned = {**SCHEMA, "sensitive": {"name": "s", "bins": [0, 10, 50, 1000]}}
+    assert distance("ordered", binned, FRAME.assign(s=[5, 20, 900, 7])).gaps.tolist() == [1, 1]
+    ranked = {**SCHEMA, "sensitive": {"name": "s", "order": ["gout", "flu", "cold"]}}
+    rows = loaded(FRAME.assign(s=["flu", "", "gout", "cold"]), ranked, missing_as="category")
+    assert rows.table.schema.sensitive.levels == ("gout", "flu", "cold", "(missing)")
+    assert not rows.table.schema.sensitive.has_order
+
+
 def test_hierarchy_ground_is_the_path_length(tmp_path: Path) -> None:
     tree = tmp_path / "s.csv"
     tree.write_text("flu;virus;*\ncold;virus;*\ngout;*\n")

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dit_dask as dit
-from dit_dask.audit.parts import write_part
+from dit_dask.audit.parts import Part, read_part, write_part
 from dit_dask.cli import main
 from dit_dask.engines import Influence
+from dit_dask.engines.gain import GainTally
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 from tests.audits import loaded
@@ -25,7 +26,7 @@ from tests.conftest import ROOT
 
 SCHEMA = {"quasi_identifiers": {"town": {"kind": "categorical"}}, "sensitive": "illness"}
 PEOPLE = pd.DataFrame({"town": list("abcde") * 8, "illness": list("xxyyzxzy") * 5})
-FEW = {"sanitizer": "raw", "records": [7]}
+FEW = {"sanitizer": "suppressed", "records": [7]}
 MANY = {"sanitizer": {"name": "mondrian", "k": 15}}
 EXACT = {"name": "discrimination", "keys": ["town"], "target": "illness", "show_values": True}
 
@@ -73,10 +74,10 @@ def test_the_distance_of_one_known_row_gives_away_a_secret_and_is_not_in_the_sha
 
 
 def test_figures_of_few_rows_are_in_no_shared_file(tmp_path: Path) -> None:
-    result = audit(tmp_path, [FEW, MANY], gates=["delta <= 0.001"])
+    result = audit(tmp_path, [FEW, MANY], gates=["delta <= 0.001"], controls=False)  # a control of all rows has equal figures
     shared, private = Path(result.url), tmp_path / "private" / Path(result.url).name
     delta, other = result.tests[0]["delta"], result.tests[1]["delta"]
-    assert delta > 0.1
+    assert delta > 0.01
     assert other != delta
     withheld, shown = read(shared, "summary.json")
     assert withheld["withheld"] is True
@@ -96,11 +97,12 @@ def test_figures_of_few_rows_are_in_no_shared_file(tmp_path: Path) -> None:
 def test_gates_are_judged_by_what_is_withheld_and_again_only_in_the_private_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = audit(tmp_path, [FEW], gates=["delta <= 2"])
+    result = audit(tmp_path, [FEW], gates=["delta <= 0.1"])
     private = tmp_path / "private" / Path(result.url).name
     assert result.passed
     assert "PASS" in (Path(result.url) / "report.html").read_text()
-    assert main(["gate", result.url]) == 1
+    assert main(["gate", result.url]) == 0  # the verdict stands, its figures are withheld
+    assert main(["gate", result.url, "--fail-on", "delta > 0.1"]) == 1
     assert "delta is withheld here: it is of fewer than 10 rows" in capsys.readouterr().out
     assert main(["gate", str(private)]) == 0
     assert main(["report", str(private)]) == 0
@@ -167,7 +169,7 @@ def test_without_a_private_place_figures_of_few_rows_are_named_and_closed(
     assert stat.S_IMODE((folder / "manifest.json").stat().st_mode) & 0o044
     private = ["--set", f"output={json.dumps({'url': str(tmp_path / 'runs'), 'private': str(tmp_path / 'private')})}"]
     assert main(["run", str(tmp_path / "audit.yaml"), *private]) == 0
-    assert "because they tell about fewer than 10 rows: figures of raw" in capsys.readouterr().err.splitlines()[-1]
+    assert "because they tell about fewer than 10 rows: figures of suppressed" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_cached_releases_of_earlier_runs_move_to_the_private_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +185,9 @@ def test_cached_releases_of_earlier_runs_move_to_the_private_place(tmp_path: Pat
     assert read(Path(after.url), "manifest.json")["personal_data"] == []
 
 
-def guess_part(folder: Path, name: str, digest: str, distances: list[float]) -> list[tuple[float, int]]:
+def guess_part(
+    folder: Path, name: str, digest: str, distances: list[float], gains: dict[str, GainTally]
+) -> list[tuple[float, int]]:
     """Write the part of row 7 for each guess of its distance and prediction; those with this digest are true."""
     found = []
     multiplicity = int((PEOPLE.loc[7] == PEOPLE).all(axis=1).sum())
@@ -191,7 +195,7 @@ def guess_part(folder: Path, name: str, digest: str, distances: list[float]) -> 
         influence = Influence(np.array([distance]), np.array([predicted], np.int32), np.array([without], np.int32))
         place = Folder(Location(str(folder), {}))
         place.remove(name)
-        part = write_part(place, name, np.array([7]), np.array([multiplicity]), influence)
+        part = write_part(place, Part(name, np.array([7]), np.array([7]), np.array([multiplicity]), influence, gains))
         found += [(distance, predicted)] if part.digest == digest else []
     return found
 
@@ -206,7 +210,9 @@ def test_the_digest_of_a_part_of_one_row_does_not_confirm_a_guess_of_its_figures
         (part,) = read(Path(result.url), "manifest.json")["parts"][result.tests[0]["test"]]
         true = result.distances().iloc[0]
         distances = [*fractions, true["distance"]]  # an attacker would have more of them
-        found[private] = guess_part(tmp_path / "guesses", part["name"], part["digest"], distances)
+        stored = read_part(result.folder, part["name"], np.array([7]))
+        assert stored is not None
+        found[private] = guess_part(tmp_path / "guesses", part["name"], part["digest"], distances, dict(stored[1].gains))
     assert (true["distance"], true["predicted"]) in found[False]
     assert found[True] == []
 

@@ -16,10 +16,11 @@ from fsspec.implementations.local import LocalFileSystem
 import dit_dask as dit
 from dit_dask.audit.grammar import check_config
 from dit_dask.cli import main
+from dit_dask.config.table import CsvConfig
 from dit_dask.errors import DitError, ExternalSanitizerError, InputError, RunError, describe
 from dit_dask.inputs.header import read_header
 from dit_dask.inputs.load import load
-from dit_dask.inputs.read import read_files
+from dit_dask.inputs.read import TextRules, look, read_files
 from dit_dask.sanitizers.external.release_reader import ReleaseReader
 from dit_dask.storage.location import Location
 from tests.audits import WORKED, WORKED_SCHEMA, loaded
@@ -149,7 +150,7 @@ def test_a_table_without_header_is_refused_before_its_first_person_becomes_names
 )
 def test_names_are_not_taken_for_data(header: str) -> None:
     content = f"{header}\n{OTHERS}".encode()
-    assert read_header(io.BytesIO(content), "people.csv") == header.split(",")
+    assert header_of(content) == header.split(",")
 
 
 def _rows(*columns: str) -> str:
@@ -194,7 +195,7 @@ def test_a_table_of_unique_texts_without_header_is_refused(
     ],
 )
 def test_names_of_columns_above_unique_texts_are_not_taken_for_data(header: str, columns: tuple[str, ...]) -> None:
-    assert read_header(io.BytesIO(f"{header}\n{_rows(*columns)}".encode()), "people.csv") == header.split(",")
+    assert header_of(f"{header}\n{_rows(*columns)}".encode()) == header.split(",")
 
 
 def test_a_header_that_looks_like_data_is_read_where_the_config_says_that_it_is_one(tmp_path: Path) -> None:
@@ -249,6 +250,29 @@ def test_cells_of_several_lines_and_empty_lines_are_read(content: str, tmp_path:
     assert read_one(tmp_path / "people.csv", ["age"])["age"].tolist() == ["1", "2"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+@pytest.mark.parametrize("case", [case for case in UNCLOSED if "long" not in case])
+def test_an_unclosed_quote_is_found_in_any_dialect(case: str, separator: str, encoding: str, tmp_path: Path) -> None:
+    content, line = UNCLOSED[case]
+    (tmp_path / "people.csv").write_bytes(content.replace(",", separator).replace("Nice", "Nîmes").encode(encoding))
+    with pytest.raises(InputError, match=rf"people\.csv, line {line}: a quote is opened in this row"):
+        read_one(tmp_path / "people.csv", ["town"])
+
+
+def test_a_quoted_word_at_the_start_of_a_cell_is_text(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text('age,name\n1,"Bob" Smith\n2,Ann\n')
+    assert read_one(tmp_path / "people.csv", ["name"])["name"].tolist() == ['"Bob" Smith', "Ann"]
+
+
+def test_a_header_of_numbers_with_decimal_commas_is_data(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(
+        "1,75;Lyon\n2;Lyon\n2;Lyon\n" + "".join(f"1,{60 + number};Lyon\n" for number in range(8))
+    )
+    with pytest.raises(InputError, match="looks like a row of data: 2 of its 2 cells"):
+        read_one(tmp_path / "people.csv", None)
+
+
 def test_an_unclosed_quote_in_a_packed_file_is_found_too(tmp_path: Path) -> None:
     content, line = UNCLOSED["to the end of the file"]
     (tmp_path / "people.csv.gz").write_bytes(gzip.compress(content.encode()))
@@ -256,6 +280,11 @@ def test_an_unclosed_quote_in_a_packed_file_is_found_too(tmp_path: Path) -> None
         read_one(tmp_path / "people.csv.gz", ["town"])
 
 
-def read_one(path: Path, columns: list[str]) -> pd.DataFrame:
+def read_one(path: Path, columns: list[str] | None) -> pd.DataFrame:
     """Read some columns of a file."""
-    return read_files(Location(str(path), {}), LocalFileSystem(), [str(path)], columns, "data.source")[0]
+    return read_files(Location(str(path), {}), LocalFileSystem(), [str(path)], columns, "data.source", TextRules())[0]
+
+
+def header_of(content: bytes) -> list[str]:
+    """Read the names of the columns of a file."""
+    return read_header(*look(io.BytesIO(content), CsvConfig(), None, "people.csv"), "people.csv")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dit_dask.errors import InputError
 from dit_dask.measures.base import BarChart, CurvePanel, CurvePanels
 from dit_dask.reporting.charts import BASELINE, COLOURS, cumulative, draw
 
@@ -52,6 +54,40 @@ def test_infinite_distances_are_drawn_at_the_right_edge() -> None:
     (path,) = root.iter(f"{SVG}path")
     assert path.attrib["d"].endswith("L744.0,184.0L744.0,16.0L744.0,16.0")
     assert {"a & b", "0.01", "100%"} <= set(texts)
+
+
+LONG = [f"{place}-" + "mondrian-k5.conditional-frequency.wasserstein-ordered." * 3 for place in range(20)]
+LETTER = 7.0  # of 12 pixels
+
+
+def assert_inside(svg: str) -> None:
+    """Every text begins and ends inside of the drawing, if a letter is 7 pixels wide."""
+    _, _, root = drawn(svg)
+    _, _, width, height = map(float, root.attrib["viewBox"].split())
+    for text in root.iter(f"{SVG}text"):
+        size = LETTER * len(text.text or "") * float(text.attrib.get("font-size", 12)) / 12
+        start = {"start": 0.0, "middle": size / 2, "end": size}[text.attrib["text-anchor"]]
+        left = float(text.attrib["x"]) - start
+        assert 0 <= left <= left + size <= width, text.text
+        assert 10 <= float(text.attrib["y"]) <= height - 3, text.text
+
+
+@pytest.mark.parametrize("count", [1, 2, 16])
+def test_no_name_in_a_drawing_is_clipped(count: int) -> None:
+    curve = np.array([0.001, 0.5, 2.0]), np.array([0.2, 0.6, 1.0])
+    assert_inside(cumulative(dict.fromkeys(LONG[:count], curve)).svg)
+    assert_inside(draw(BarChart({name: [1.0] * count for name in LONG[:count]}, LONG[:count], "Rates")))
+    panel = CurvePanel([0.0, 1.0], {name: [0.5, 1.0] for name in LONG[:count]})
+    assert_inside(draw(CurvePanels({"distance to the closest record": panel, "nearest by second nearest": panel}, "Closeness")))
+
+
+def test_a_drawing_is_saved_as_svg_and_as_nothing_else(tmp_path: Path) -> None:
+    figure = cumulative({"a": (np.array([0.1]), np.array([1.0]))})
+    figure.save(str(tmp_path / "curves.svg"))
+    assert (tmp_path / "curves.svg").read_text() == figure.svg
+    with pytest.raises(InputError, match=r"save writes SVG: the path must end with .svg; got .*p.png"):
+        figure.save(str(tmp_path / "p.png"))
+    assert not (tmp_path / "p.png").exists()
 
 
 def test_what_no_drawer_knows_is_refused() -> None:

@@ -52,7 +52,10 @@ def test_the_published_schema_is_up_to_date() -> None:
         ({"data": {}}, "data.source is missing"),
         ({"data": {"source": "s3://${BUCKET}/a.csv"}}, "is read only in storage_options"),
         ({"schema": {"quasi_identifiers": {}, "sensitive": "s"}}, "at least 1 name"),
-        ({"schema": {"quasi_identifiers": {"x": {"kind": "text"}}, "sensitive": "s"}}, "known: categorical, numeric"),
+        (
+            {"schema": {"quasi_identifiers": {"x": {"kind": "text"}}, "sensitive": "s"}},
+            "known: boolean, categorical, date, numeric, ordinal",
+        ),
         (
             {"schema": {"quasi_identifiers": {"x": {"kind": "numeric", "hierarchy": "h"}}, "sensitive": "s"}},
             "takes no hierarchy",
@@ -114,7 +117,10 @@ def test_a_wrong_test_says_what_was_expected_and_where(test: Any, message: str) 
         ({"measures": [{"name": "discrimation"}]}, "did you mean 'discrimination'?"),
         ({"measures": [{"name": "discrimination", "target": "s", "keys": []}]}, "keys must be a list of at least 1"),
         ({"measures": [{"target": "s"}]}, "measures[0].name is missing"),
-        ({"measures": [{"name": "discrimination", "target": "s", "keys": ["x"]}], "gates": ["delta < 1"]}, "gates: they judge"),
+        (
+            {"measures": [{"name": "discrimination", "target": "s", "keys": ["x"]}], "gates": ["delta < 1"]},
+            "gates: delta and the like judge tests",
+        ),
     ],
 )
 def test_a_wrong_measure_says_what_was_expected_and_where(change: dict[str, Any], message: str) -> None:

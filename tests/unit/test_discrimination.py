@@ -28,7 +28,7 @@ LONG = pd.DataFrame({"x": list("aabb") * 5, "y": list("cdcd") * 5})
 @pytest.mark.parametrize(
     ("target", "keys", "more", "message"),
     [
-        (TABLE["x"], TABLE["z"], {}, "1 rows miss a value of 'target'; choose missing: category"),
+        (TABLE["x"], TABLE["z"], {}, "1 rows miss a value of 'target'; choose missing=\"category\""),
         (TABLE["z"], TABLE[["x", "y"]], {}, "2 rows miss a value of 'x', 'y'; choose"),
         (TABLE["z"], TABLE[["z", "y"]], {}, "the target 'z' is also among the keys"),
         (TABLE["z"], TABLE["z"], {}, "the target 'z' is also among the keys"),
@@ -207,11 +207,48 @@ def test_greedy_search_agrees_with_the_exhaustive_one_where_it_must(monkeypatch:
     monkeypatch.setattr(risk, "MOST_TRIED", 0)
     greedy = ranked(frame, 4)
     assert set(exhaustive.searched.values()) == {"exhaustive"}
-    assert set(greedy.searched.values()) == {"greedy"}
+    assert greedy.searched == {2: "exhaustive", 3: "greedy", 4: "greedy"}  # all pairs are always tried
     for size in (2, 3, 4):
         assert set(greedy.combined[size][0].keys) == set(exhaustive.combined[size][0].keys)
         for one in greedy.combined[size]:
             assert one.rate == pytest.approx(dit.discrimination_rate(range(300), frame[list(one.keys)]), abs=1e-12)
+
+
+def test_a_pair_of_columns_that_say_nothing_alone_is_found_among_many() -> None:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({f"noise{place}": rng.integers(0, 40, 400) for place in range(60)})
+    person = rng.permutation(400)
+    frame["x"], frame["y"] = person % 20, person // 20  # together they name every person, alone they are coarser than the noise
+    found = ranked(frame, 2)
+    assert found.combined[2][0].keys in (("x", "y"), ("y", "x"))
+    assert {frozenset(keys) for keys in found.minimal} == {frozenset("xy")}
+
+
+def test_near_unique_columns_are_identifiers_and_in_no_combination() -> None:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"name": [*range(98), 0, 1], "age": rng.integers(20, 60, 100), "sex": rng.integers(0, 2, 100)})
+    found = ranked(frame)
+    assert found.identifiers == ("name",)
+    assert [keys.keys for keys in found.combined[2]] == [("age", "sex")]
+    assert "identifiers, in no combination: name" in found.text()
+
+
+def test_minimal_combinations_have_no_column_too_many() -> None:
+    digits = [np.arange(64) // 4**place % 4 for place in range(3)]
+    frame = pd.DataFrame({"a": digits[0], "b": digits[1], "c": digits[2], "bc": digits[1] * 4 + digits[2]})
+    found = ranked(frame, 4)
+    assert {frozenset(keys) for keys in found.minimal} == {frozenset(("a", "bc")), frozenset(("a", "b", "c"))}
+
+
+def test_a_random_secret_has_the_rate_of_chance() -> None:
+    rng = np.random.default_rng(5)
+    columns = {name: rng.integers(0, 30, 1000) for name in ("a", "b", "c")}
+    frame = pd.DataFrame(columns | {"secret": rng.integers(0, 5, 1000)})
+    found = risk.ranking(risk.Search(frame, None, "secret", None), 3, 3)
+    for one in (*found.combined[2], *found.combined[3]):
+        assert one.sensitive is not None
+        assert one.sensitive > 0.4  # it looks like a leak
+        assert one.sensitive == pytest.approx(one.sensitive_chance, abs=0.02)  # and is what any secret has, up to its spread
 
 
 def test_risk_over_a_column_is_its_rate() -> None:

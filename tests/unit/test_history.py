@@ -57,6 +57,22 @@ def test_data_that_did_not_change_is_entered_once_and_data_that_came_back_again(
     assert [rise.run for rise in history.rises(entered)] == ["a-2"]
 
 
+def test_the_document_has_the_newest_tests_and_judges_rises_only_if_asked_to() -> None:
+    runs = [run("a", 1, 0.1), run("b", 2, 0.9), run("a", 3, 0.2)]
+    document = history.document("s3://audits", runs)
+    assert (document["run"], document["status"], document["verdicts"]) == ("s3://audits", "none", [])
+    assert [(one["run"], one["test"], one["delta"]) for one in document["tests"]] == [
+        ("a-3", "mondrian-k2", 0.2),
+        ("b-2", "mondrian-k2", 0.9),
+    ]
+    assert [one["run"] for one in document["runs"]] == ["a-1", "b-2", "a-3"]
+    judged = history.document("s3://audits", runs, is_judged=True)
+    (verdict,) = judged["verdicts"]
+    assert (judged["status"], verdict["value"], verdict["limit"]) == ("failed", 0.2, 0.1)
+    assert verdict["reason"] == "delta rose from 0.1 to 0.2 in a-3"
+    assert history.document("s3://audits", runs[:2], is_judged=True)["status"] == "passed"
+
+
 def test_the_trend_is_a_table_with_rises_marked(tmp_path: Path) -> None:
     lines = history.text([run("a", 1, 0.1), run("a", 2, 0.3), run("a", 3, None)]).splitlines()
     assert [line.split()[-1] for line in lines[1:]] == ["–", "ROSE", "–"]

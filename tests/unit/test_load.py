@@ -174,9 +174,10 @@ def test_nulls_do_not_turn_large_parquet_integers_into_floats(tmp_path: Path) ->
     [
         ("ragged.csv", b"x,s\n1,a\n2,b,c\n", "ragged.csv, line 3: expected 2 cells; got 3"),
         ("empty.csv", b"", "empty.csv is empty"),
-        ("table.xlsx", b"x", "must be .csv, .csv.gz or .parquet"),
+        ("table.json", b"x", r"must be .csv, .tsv \(also .gz or .zst\), .parquet or .xlsx"),
         ("broken.parquet", b"no parquet", "cannot read broken.parquet"),
-        ("latin.csv", "x,s\n1,é\n2,b\n".encode("latin-1"), "cannot read latin.csv"),
+        ("bytes.csv", b"x,s\n1,\x81\n2,b\n", "bytes.csv is not cp1252 text; set data.csv.encoding"),
+        ("table.xlsx", b"x", r"Excel files need openpyxl: pip install 'dit_dask\[excel\]'"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:

@@ -30,7 +30,7 @@ INFLUENCE = Influence(
     estimates=ESTIMATES,
 )
 TALLY = GainTally.of(Shift(np.array([0.25, 0.1]), np.array([0.2, -0.1]), np.array([3, 65], np.uint8)), np.array([1, 4]))
-PART = Part(NAME, RECORD, MULTIPLICITY, INFLUENCE, {"bernoulli-nb": TALLY})
+PART = Part(NAME, RECORD, RECORD + 2, MULTIPLICITY, INFLUENCE, {"bernoulli-nb": TALLY})
 
 
 @pytest.fixture
@@ -60,6 +60,7 @@ def test_a_part_is_read_back_to_the_bit(folder: Folder) -> None:
     table = pq.read_table(io.BytesIO(content))
     assert table.column_names == [*COLUMNS, *ESTIMATES]
     assert table.column("record").to_pylist() == RECORD.tolist()
+    assert table.column("row").to_pylist() == (RECORD + 2).tolist()
     assert table.column("multiplicity").to_pylist() == MULTIPLICITY.tolist()
 
 
@@ -75,7 +76,7 @@ def test_skipped_records_are_null_in_the_file_and_skipped_when_it_is_read(folder
     table = pq.read_table(io.BytesIO(folder.read(NAME) or b""))
     for column in table.column_names:
         nulls = table.column(column).null_count
-        assert nulls == (0 if column in ("record", "multiplicity") else 1), column
+        assert nulls == (0 if column in ("record", "row", "multiplicity") else 1), column
 
 
 def test_other_records_or_none_are_not_this_part(folder: Folder) -> None:

@@ -166,6 +166,17 @@ def test_a_skipped_record_does_not_raise_the_lower_bounds() -> None:
     assert bounds.figure("argmax_changed") == 0.25  # -1 on both sides is no change
 
 
+def test_noise_of_repeats_raises_no_lower_bound() -> None:
+    state = new_state(repeats=12, engine="auto")
+    names = list(state.all_estimates().by_row)
+    estimates = {name: np.zeros(2) for name in names} | {"p_value": np.array([0.4, 0.001]), "excess": np.array([0.5, 0.25])}
+    learn(state, [0, 1], dataclasses.replace(values([0.9, 0.8]), estimates=estimates))
+    bounds = state.lower_bounds()
+    assert bounds.figure("delta") == 0.25  # what is certainly above the noise; the other record is not significant
+    assert bounds.figure("argmax_changed") == 0
+    assert state.all_estimates().distance.tolist() == [0.9, 0.8, 0.9, 0, 0.8, 0, 0.9, 0]
+
+
 def test_written_parts_are_taken_over(tmp_path: Path) -> None:
     before, after, folder = new_state(), new_state(), folder_in(tmp_path)
     learn(before, [0, 1, 2], values([0.0, 0.1, 0.2]))

@@ -16,6 +16,7 @@ from dit_dask.audit.disclosure import results_are_complete
 from dit_dask.audit.statistics import MOST_POINTS, Distribution, Statistics, describe, merge, points
 from dit_dask.audit.summary import Description, Outcome, extrapolate, read_complete, read_curves, write_results
 from dit_dask.audit.summary import TestSummary as Summary
+from dit_dask.audit.verdict import RunVerdict, write_verdict
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.sanitizers.claims import Recheck
@@ -83,10 +84,12 @@ def test_duplicates_count_once_among_distinct_records() -> None:
     assert drawn["cumulative_distinct"].tolist() == [0.5, 1.0]
 
 
-SHARES = {"mean": 0.25, "worst": 0.5, "worst_at_most": 0.75}
+SHARES = {"mean": 0.25, "worst": 0.5, "worst_at_most": 0.75, "noise_mean": 0.125, "noise_worst": 0.25}
+EXCESS = {"mean": {"estimate": 0.125, "interval": [0.0, 0.5]}, "share_over[0.1]": {"estimate": 0.5, "interval": [0.0, 1.0]}}
+REPEATS = {"count": 30, "noise": 0.125, "over": {"0.001": SHARES, "0.1": SHARES}, "expected_noise": 0.0625}
 OPTIONAL = {
     "exact": {},
-    "repeated": {"repeats": {"count": 30, "noise": 0.125, "over": {"0.001": SHARES, "0.1": SHARES}}},
+    "repeated": {"repeats": REPEATS | {"p_value": 0.01, "significant": 3, "excess": EXCESS}},
     "simulated": {
         "largest_unbiased": 0.5,
         "delta_interval": [0.25, 0.75],
@@ -103,8 +106,9 @@ def test_a_summary_is_read_and_written_without_any_change(kind: str) -> None:
     statistics = describe(distribution([0.0, 0.25, math.inf])).document()
     document = DOCUMENT | statistics | OPTIONAL[kind]
     names = ["test", "parameters", "engine", "engine_reason", *statistics]
-    names += ["classes", "smallest_class", "claim_holds", "claim_broken", "adversaries", *OPTIONAL[kind], "seconds"]
-    ordered = {name: document[name] for name in names}
+    names += ["classes", "smallest_class", "claim_holds", "claim_broken"]
+    names += ["worst_adversary", "adversaries", "attainable", *OPTIONAL[kind], "seconds"]
+    ordered = {name: document.get(name) for name in names}
     summary = Summary.read(json.loads(json.dumps(ordered)))
     assert json.dumps(summary.document()) == json.dumps(ordered)
     assert summary.delta == math.inf
@@ -149,7 +153,7 @@ def test_rows_that_were_skipped_may_lie_on_either_side_of_a_limit() -> None:
     assert whole.above_delta_at_most == pytest.approx(1 - 0.05 ** (1 / 40), rel=1e-12)
 
 
-FILES = ("manifest.json", "summary.json", "measures.json")
+FILES = ("manifest.json", "summary.json", "measures.json", "verdict.json")
 HARM = [(name, content) for name in FILES for content in (None, b"", b"[{}]")] + [("distributions.parquet", None)]
 
 
@@ -161,6 +165,7 @@ def test_results_are_complete_only_if_all_can_be_read(tmp_path: Path, name: str,
     outcome = Outcome(Description(statistics, {}, {}), points(distribution([0.0, 0.25])), Recheck(7, 5, True, 0, 0), None)
     manifest.write(folder, new_manifest(status="complete"))
     write_results(folder, [summary], {summary.test: outcome.points}, [])
+    write_verdict(folder, RunVerdict())
     assert results_are_complete(folder)
     assert read_complete(folder)[1] == [summary]
     assert read_curves(folder)["mondrian-k5"][1].tolist() == [0.5, 1.0]

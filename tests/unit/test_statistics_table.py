@@ -9,11 +9,12 @@ import pytest
 
 from dit_dask.api import Result
 from dit_dask.audit import statistics
-from dit_dask.audit.gates import already_failed, judge, parse
+from dit_dask.audit.gates import parse
 from dit_dask.audit.index import IndexEntry
 from dit_dask.audit.index import TestFigures as Figures
 from dit_dask.audit.statistics import Distribution, Statistic, describe
 from dit_dask.audit.summary import TestSummary as Summary
+from dit_dask.audit.verdict import Evidence, RunVerdict, already_failed, judge
 from dit_dask.reporting import compare, history
 from dit_dask.reporting.html import render
 from dit_dask.reporting.text import text_table
@@ -77,8 +78,9 @@ def audited() -> Summary:
 def test_the_table_is_what_summaries_say_today() -> None:
     assert [one.name for one in statistics.STATISTICS] == TODAY
     assert list(audited().document()) == [
-        *("test", "parameters", "engine", "engine_reason", *TODAY[:9]),
-        *("classes", "smallest_class", "claim_holds", "claim_broken", "seconds"),
+        *("test", "parameters", "engine", "engine_reason", *TODAY[:11]),
+        *("classes", "smallest_class", "claim_holds", "claim_broken"),
+        *("worst_adversary", "adversaries", "attainable", "seconds"),
     ]
 
 
@@ -89,18 +91,18 @@ def test_another_statistic_is_one_more_row(monkeypatch: pytest.MonkeyPatch) -> N
     summary = audited()
     assert summary.document()["median_nonzero"] == 0.375
     gates = [parse(f"median_nonzero <= {limit}", "gates[0]") for limit in (0.3, 0.4)]
-    assert [verdict.passed for verdict in judge(gates, [summary])] == [False, True]
+    assert [verdict.passed for verdict in judge(gates, Evidence([summary]))] == [False, True]
     assert already_failed(gates, {"a": summary.statistics}) == []  # it may fall
     header, line = text_table([summary]).splitlines()
     assert "median of nonzero" in header
     assert " 0.375 " in line
-    page = render(MANIFEST, [summary], [], [], {})
+    page = render(MANIFEST, [summary], [], RunVerdict(), {})
     assert "<th>median of nonzero</th>" in page
     assert "<td>0.375</td>" in page
     compared = compare.text([summary], [summary]).splitlines()
     assert "median of nonzero 1  median of nonzero 2" in compared[0]
     assert compared[1].split().count("0.375") == 2
-    result = Result(Folder(Location("nowhere", {})), [summary], [], [], ())
+    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), ())
     assert result.summary["median_nonzero"].tolist() == [0.375]
     kept = Figures.of(summary)
     assert Figures.read(kept.document()).figures["median_nonzero"] == 0.375
@@ -114,14 +116,14 @@ def test_another_statistic_may_have_keys(monkeypatch: pytest.MonkeyPatch) -> Non
     summary = audited()
     assert summary.document()["share_under"] == {"0.25": 0.6, "1": 1.0}
     gates = [parse("share_under[0.25] < 0.5", "gates[0]"), parse("share_under[1] <= 1", "gates[0]")]
-    assert [verdict.passed for verdict in judge(gates, [summary])] == [False, True]
-    assert [verdict.name for verdict in already_failed(gates, {"a": summary.statistics})] == ["share_under[0.25] < 0.5"]
-    with pytest.raises(Exception, match=r"share_under needs one of \[0.25\], \[1\]"):
+    assert [verdict.passed for verdict in judge(gates, Evidence([summary]))] == [False, True]
+    assert [verdict.gate for verdict in already_failed(gates, {"a": summary.statistics})] == ["share_under[0.25] < 0.5"]
+    with pytest.raises(Exception, match=r"share_under needs a number between 0 and 1 in brackets, such as \[0.25\]"):
         parse("share_under[2] < 1", "gates[0]")
     header, line = text_table([summary]).splitlines()
     assert header.split()[:2] == ["test", "d<0.25"]
     assert line.split()[1] == "60%"
-    result = Result(Folder(Location("nowhere", {})), [summary], [], [], ())
+    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), ())
     assert result.summary["share_under[0.25]"].tolist() == [0.6]
 
 
@@ -129,5 +131,5 @@ def test_runs_made_before_a_statistic_was_added_show_a_dash(monkeypatch: pytest.
     before = audited()
     monkeypatch.setattr(statistics, "STATISTICS", (ROW, *statistics.STATISTICS))
     assert text_table([before]).splitlines()[1].split()[1] == "–"
-    (verdict,) = judge([parse("median_nonzero < 9", "gates[0]")], [before])
+    (verdict,) = judge([parse("median_nonzero < 9", "gates[0]")], Evidence([before]))
     assert (verdict.status, verdict.reason) == ("failed", "median_nonzero does not apply here")

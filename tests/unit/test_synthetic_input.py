@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 import dit_dask as dit
+from dit_dask.measures.base import MeasureEntry
 from dit_dask.measures.synthetic.closeness import verdict
+from dit_dask.measures.synthetic.closeness_measure import KIND as CLOSENESS
 from dit_dask.measures.synthetic.dominance import Comparison
 from dit_dask.measures.synthetic.tables import convert_cells, single_values
 from dit_dask.values.release import Ranges, Sets
@@ -60,7 +62,10 @@ def test_a_column_without_any_value_is_refused_where_buckets_are_learned() -> No
         ({"limit": 0}, "limit must be an integer >= 1; got 0"),
         ({"splits": 0}, "splits must be an integer >= 1; got 0"),
         ({"kinds": {"agee": "numeric"}}, "kinds: column: unknown 'agee'; did you mean 'age'?"),
-        ({"kinds": {"town": "numeric"}}, "column 'town' must hold numbers or dates to be numeric; got text values"),
+        (
+            {"kinds": {"town": "numeric"}},
+            "column 'town' must be numbers or ISO dates, all of one sort; got 4 cells",
+        ),
         ({"kinds": {"town": "number"}}, "did you mean 'numeric'?"),
         ({"columns": []}, "original: expected at least one column; got none"),
         ({"columns": ["height"]}, "original: no column 'height' among 2"),
@@ -124,6 +129,25 @@ def test_cells_are_typed_by_their_kind() -> None:
         dit.InputError, match=r"must be numbers or ISO dates, all of one sort; got 1 cells of other text, first in its row 1$"
     ):
         convert_cells(pd.DataFrame({"n": ["1", "one", "2"]}), {"n": "numeric"}, "synthetic")
+
+
+@pytest.mark.parametrize(
+    ("distance", "words"),
+    [
+        ("buckets", "in the same buckets as a training record: 5.00%"),
+        ("gower", "equal to a training record in these columns: 5.00%"),
+    ],
+)
+def test_the_same_buckets_are_not_called_the_same_record(distance: str, words: str) -> None:
+    shares = {"share_nearer_training": 0.5, "share_expected": 0.5, "identical": 0.05, "holdout_identical": 0.01}
+    curves = {"distance": [0.0, 1.0], "holdout": [0.1, 1.0], "synthetic": [0.1, 1.0]}
+    more = shares | {"passed": True, "reason": "none", "rows": [9, 9, 9], "curves": {"dcr": curves}}
+    test = {"effect": 0.5, "expected": 0.5, "interval": [0, 1], "adjusted": 1, "closer": False}
+    tests = [test | {"name": name} for name in ("dcr", "nndr")]
+    entry = MeasureEntry("closeness", "closeness", {"distance": distance}, None, 0.5, tests, 9, more, ())
+    overview, details = CLOSENESS.present([entry])
+    assert words in details.description
+    assert not any("identical" in str(text) for text in (*overview.header, details.description))
 
 
 def test_words_never_let_a_release_pass() -> None:

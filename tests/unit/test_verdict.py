@@ -47,6 +47,80 @@ def test_a_gate_that_the_planted_person_cannot_break_is_inconclusive(text: str, 
     assert status(text, attainable=REACHED | reached) == expected
 
 
+def repeated(excess: dict[str, list[float]], estimate: float = 0.01, count: int = 20) -> dict[str, object]:
+    found = {name: {"estimate": estimate, "interval": interval} for name, interval in excess.items()}
+    more = {"count": count, "noise": 0.5, "over": {}, "expected_noise": 0.2, "p_value": 0.2, "significant": 0}
+    return {"repeats": more | {"excess": found}}
+
+
+@pytest.mark.parametrize(
+    ("text", "interval", "expected"),
+    [
+        ("delta <= 0.2", [0.0, 0.19], "passed"),
+        ("delta <= 0.2", [0.0, 0.21], "inconclusive"),
+        ("delta <= 0.2", [0.21, 0.9], "failed"),
+        ("delta <= 0.2", [0.2, 0.9], "inconclusive"),
+        ("delta < 0.2", [0.2, 0.9], "failed"),
+        ("delta >= 0.2", [0.0, 0.19], "failed"),
+        ("delta >= 0.2", [0.1, 0.3], "inconclusive"),
+        ("delta == 0.2", [0.1, 0.3], "inconclusive"),
+        ("delta != 0.2", [0.1, 0.3], "inconclusive"),
+        ("delta == 0.2", [0.3, 0.4], "failed"),
+        ("delta <= 2", [0.0, 0.5], "inconclusive"),  # more than the planted person reaches
+    ],
+)
+@pytest.mark.parametrize("delta", [0.05, 0.6])
+def test_both_ends_of_what_is_above_the_noise_decide(text: str, interval: list[float], expected: str, delta: float) -> None:
+    assert status(text, delta=delta, attainable=REACHED | {"distance": 1.0}, **repeated({"delta": interval})) == expected
+
+
+def test_a_test_on_draws_that_cannot_be_decided_says_how_many_repeats_might() -> None:
+    def reason(interval: list[float], estimate: float) -> str:
+        found = summary("a", **SMALL, attainable=REACHED, **repeated({"delta": interval}, estimate))
+        (verdict,) = judge([parse("delta <= 0.2", "g")], Evidence([found]))
+        assert verdict.status == "inconclusive"
+        return verdict.reason
+
+    assert "above the noise of 20 repeats it is 0 to 0.5 with 95% confidence" in reason([0.0, 0.5], 0.1)
+    assert "about 400 repeats might decide" in reason(
+        [0.0, 0.5], 0.1
+    )  # an error of 0.4 must become 0.1: 16 times 20, rounded up
+    assert "no number of repeats is likely to decide" in reason([0.0, 0.5], 0.2)
+
+
+@pytest.mark.parametrize("name", ["mean_gain", "largest_gain", "argmax_changed", "std"])
+@pytest.mark.parametrize("value", [0.0, 0.9])
+def test_statistics_of_draws_whose_noise_is_not_known_are_not_judged(name: str, value: float) -> None:
+    assert status(f"{name} <= 0.5", **{name: value}, **repeated({"delta": [0.0, 0.1]})) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("share_over[0.05] <= 0.3", "failed"),  # at least the share above 0.1
+        ("share_over[0.05] <= 0.7", "inconclusive"),
+        ("share_over[0.05] <= 0.9", "passed"),  # at most the share above 0.01
+        ("share_over[0.5] <= 0.6", "passed"),
+        ("share_over[0.0001] <= 0.95", "inconclusive"),
+        ("quantiles[0.95] <= 0.2", "failed"),  # at least the quantile at 0.9
+        ("quantiles[0.95] <= 0.6", "inconclusive"),
+        ("quantiles[0.95] <= 0.7", "passed"),  # at most the quantile at 0.99
+        ("quantiles[0.1] <= 0.2", "passed"),
+        ("quantiles[1] <= 0.9", "passed"),
+        ("quantiles[1] <= 0.5", "inconclusive"),
+    ],
+)
+def test_keys_between_those_of_the_summary_are_bounded_by_their_neighbours(text: str, expected: str) -> None:
+    excess = {"delta": [0.5, 0.9], "quantiles[0.5]": [0.0, 0.1], "quantiles[0.9]": [0.3, 0.6]}
+    excess |= {"quantiles[0.99]": [0.4, 0.7], "quantiles[0.999]": [0.45, 0.8]}
+    excess |= {"share_over[0.001]": [0.8, 1.0], "share_over[0.00316]": [0.8, 0.95], "share_over[0.01]": [0.6, 0.9]}
+    excess |= {"share_over[0.1]": [0.4, 0.6]}
+    found = summary("a", **SMALL, attainable=REACHED | {"distance": 2.0}, **repeated(excess))
+    stored = Distribution.of(np.array([0.1, 0.6]), np.ones(2, bool), 0)
+    (verdict,) = judge([parse(text, "g")], Evidence([found], (), {"a": stored}))
+    assert verdict.status == expected
+
+
 def test_an_inconclusive_verdict_says_why_and_what_would_help() -> None:
     (verdict,) = judge([parse("delta <= 0.2", "g")], Evidence([summary("a", **SMALL, attainable=REACHED | {"distance": 0.1})]))
     assert "published raw, reaches only 0.1 (bernoulli-nb)" in verdict.reason

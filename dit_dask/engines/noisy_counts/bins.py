@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError, unknown
+from dit_dask.values.bins import equal_frequency
 from dit_dask.values.schema import Attribute
 from dit_dask.values.table import Table, collapse
 
@@ -38,6 +39,8 @@ def binned(table: Table, bins: Mapping[str, Any], where: str) -> tuple[Table, In
             raise InputError(f"{here}: only numeric attributes have bins; column {name!r} is {attribute.kind}")
         weights = np.bincount(table.codes[:, place], weights=table.weights, minlength=len(attribute.levels)).astype(np.int64)
         lists = isinstance(asked, Sequence) and not isinstance(asked, str)
+        if lists and attribute.kind == "ordinal":
+            raise InputError(f"{here}: edges are of numbers; column {name!r} is ordinal (give a number of bins)")
         bin_of = _by_edges(attribute, weights, asked, here) if lists else _equal_frequency(weights, asked, here)
         codes[:, place] = bin_of[table.codes[:, place]]
         attributes[place] = _intervals(attribute, bin_of)
@@ -53,14 +56,10 @@ def _summed(weights: Ints, index: Ints, size: int) -> Ints:
 
 
 def _equal_frequency(weights: Ints, asked: Any, where: str) -> Codes:
-    """Cut after the first level that reaches each share; equal values stay together, so there may be fewer bins."""
+    """Check the number of bins."""
     if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
         raise InputError(f"{where} must be an integer >= 1 (bins of equal frequency) or a list of edges; got {asked!r}")
-    reach = np.cumsum(weights)
-    asked = min(asked, int(reach[-1]))  # more bins than rows cut nowhere else
-    cuts = np.searchsorted(reach * asked, np.arange(1, asked) * reach[-1])
-    cuts = np.unique(cuts[cuts < len(weights) - 1])
-    return np.searchsorted(cuts, np.arange(len(weights))).astype(np.int32)
+    return equal_frequency(weights, asked)
 
 
 def _by_edges(attribute: Attribute, weights: Ints, asked: Sequence[Any], where: str) -> Codes:

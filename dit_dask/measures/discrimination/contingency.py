@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MISSING = ("category", "drop")
 
 
+CONFIG_KEY, OPTION, ARGUMENT = "missing: {}", "--missing {}", 'missing="{}"'
+
+
 @dataclass(frozen=True, eq=False)
 class CodedColumn:
     """A column as codes[n] of labels; the code after the last label stands for missing cells."""
@@ -42,8 +45,13 @@ class CodedColumn:
         return [*self.labels, None]
 
 
-def encode_columns(columns: Mapping[str, pd.Series[Any]], missing: str | None) -> tuple[list[CodedColumn], Bools]:
-    """Encode columns of one length; also return which rows are kept. Missing cells are an error unless `missing` is set."""
+def encode_columns(
+    columns: Mapping[str, pd.Series[Any]], missing: str | None, key: str = CONFIG_KEY
+) -> tuple[list[CodedColumn], Bools]:
+    """Encode columns of one length; also return which rows are kept.
+
+    Missing cells are an error unless `missing` is set; `key` is how the error says that it can be set.
+    """
     pairs = [_factorize(name, cells) for name, cells in columns.items()]
     rows = len(pairs[0][0])
     if not rows:
@@ -53,7 +61,7 @@ def encode_columns(columns: Mapping[str, pd.Series[Any]], missing: str | None) -
         is_missing |= codes < 0
     if is_missing.any() and missing is None:
         names = ", ".join(repr(name) for name, (codes, _) in zip(columns, pairs, strict=True) if (codes < 0).any())
-        raise missing_values_error(int(is_missing.sum()), names)
+        raise missing_values_error(int(is_missing.sum()), names, key)
     if missing == "drop":
         if is_missing.all():
             raise InputError("a discrimination rate needs at least one row; every row misses a value")
@@ -63,9 +71,10 @@ def encode_columns(columns: Mapping[str, pd.Series[Any]], missing: str | None) -
     return [CodedColumn(codes, labels) for codes, labels in pairs], np.ones(rows, bool)
 
 
-def missing_values_error(rows: int, names: str) -> InputError:
+def missing_values_error(rows: int, names: str, key: str) -> InputError:
     """Return the error for missing cells where `missing` is not set."""
-    return InputError(f"{rows:,} rows miss a value of {names}; choose missing: category (its own value) or missing: drop")
+    choices = f"{key.format('category')} (its own value) or {key.format('drop')}"
+    return InputError(f"{rows:,} rows miss a value of {names}; choose {choices}")
 
 
 def _factorize(name: str, cells: pd.Series[Any]) -> tuple[Ints, Any]:

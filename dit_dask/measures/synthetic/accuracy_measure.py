@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dit_dask import seeds
 from dit_dask.config.constraints import Field, Integer, ListOf, Record
 from dit_dask.config.registry import Context
 from dit_dask.errors import InputError
@@ -46,9 +45,8 @@ class AccuracyMeasure:
         compared = prepare_tables(InputKey(inputs), self.roles)
         if compared is None:
             return MeasureResult(None, [], 0, {"reason": NO_RECORDS})
-        seed = seeds.integer(inputs.seed, "measure", inputs.measure)
         arguments = (compared.original, compared.synthetic, self.bins, self.ways)
-        result = accuracy(*arguments, kinds=compared.kinds, limit=self.limit, seed=seed)
+        result = accuracy(*arguments, kinds=compared.kinds, limit=self.limit, seed=inputs.seed)
         by_value = [{"columns": list(columns), **asdict(score)} for columns, score in result.by_combination.items()]
         more = {
             "reason": None,

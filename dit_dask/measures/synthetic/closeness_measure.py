@@ -162,8 +162,8 @@ def _present(entries: Entries) -> list[Section]:
         "nndr",
         "nearer to training",
         "expected",
-        "identical",
-        "holdout",
+        "at distance 0",
+        "holdout at 0",
         "records",
     )
     rows: list[list[Any]] = []
@@ -202,7 +202,9 @@ def _sentence(entry: MeasureEntry) -> str:
     training, synthetic, holdout = entry.more["rows"]
     reason = entry.more["reason"]
     sizes = f"{synthetic:,} synthetic and {holdout:,} holdout records against {training:,} training records"
-    same = f"identical to a training record: {entry.more['identical']:.2%} and {entry.more['holdout_identical']:.2%}"
+    is_bucketed = entry.parameters.get("distance", "buckets") == "buckets"
+    what = "in the same buckets as a training record" if is_bucketed else "equal to a training record in these columns"
+    same = f"{what}: {entry.more['identical']:.2%} and {entry.more['holdout_identical']:.2%}"
     return f"{reason[:1].upper()}{reason[1:]}. {sizes}; {same}."
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError, unknown
+from dit_dask.values.numbers import DECIMAL, INTEGER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "date": (datetime.date, np.datetime64),
     "category": (Hashable,),
 }
+ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ].*)?"
 MIN_ROWS = 2
 MAX_EXACT = 2**62  # differences of smaller numbers fit into 64 bits
 
@@ -91,15 +93,17 @@ def _check_frame(role: str, frame: pd.DataFrame) -> None:
 
 def _align_column(name: str, frames: Mapping[str, pd.DataFrame], requested: str | None) -> Column:
     """Read one column of every frame, all of the same sort."""
-    series = {role: frame.iloc[:, _names(frame).index(name)] for role, frame in frames.items()}
+    read = {role: frame.iloc[:, _names(frame).index(name)] for role, frame in frames.items()}
+    series = {role: _read_text(cells, requested, f"{role}: column {name!r}") for role, cells in read.items()}
     sorts = {role: _find_sort(f"{role}: column {name!r}", cells) for role, cells in series.items()}
     first = next(iter(frames))
     if sorts[first] is None:
         raise InputError(f"{first}: column {name!r} has no value at all; leave it out with columns=")
     for role, sort in sorts.items():
         if sort is not None and sort != sorts[first]:
+            hint = " (is the column categorical?)" if {sort, sorts[first]} == {"text", "date"} else ""
             raise InputError(
-                f"column {name!r} holds {sorts[first]} values in {first} and {sort} values in {role}; expected the same"
+                f"column {name!r} holds {sorts[first]} values in {first} and {sort} values in {role}; expected the same{hint}"
             )
     kind = requested or SORTS[str(sorts[first])]
     if kind == "numeric":
@@ -107,6 +111,42 @@ def _align_column(name: str, frames: Mapping[str, pd.DataFrame], requested: str 
             raise InputError(f"column {name!r} must hold numbers or dates to be numeric; got {sorts[first]} values")
         return Column(name, kind, _convert_numbers(name, series, sorts[first] == "date"))
     return _encode_labels(name, series)
+
+
+def _read_text(cells: pd.Series[Any], requested: str | None, where: str) -> pd.Series[Any]:
+    """Read text as the command does: as numbers or dates where these are asked for, as dates where all of it is ISO dates."""
+    import pandas as pd
+
+    if requested == "categorical" or not (cells.dtype == object or pd.api.types.is_string_dtype(cells.dtype)):
+        return cells
+    cells = cells.reset_index(drop=True)  # labels of an index may be names, and may be there twice
+    present = cells.dropna()
+    if not len(present) or not present.map(lambda cell: isinstance(cell, str)).all():
+        return cells
+    if requested == "numeric":
+        return parse_text(cells.astype(object), where)
+    if not present.astype(str).str.fullmatch(ISO_DATE).all():
+        return cells
+    dates = pd.to_datetime(present.astype(str), format="ISO8601", errors="coerce", utc=True)
+    return dates.reindex(cells.index) if dates.notna().all() else cells
+
+
+def parse_text(cells: pd.Series[Any], where: str) -> pd.Series[Any]:
+    """Parse text as integers, decimals or ISO dates, all of one sort; a message never shows a cell."""
+    import pandas as pd
+
+    texts = cells.dropna().astype(str)
+    if texts.str.fullmatch(INTEGER).all():
+        integers = [int(cell) for cell in texts]
+        return pd.Series(integers, index=texts.index, dtype=object).reindex(cells.index)
+    if texts.str.fullmatch(DECIMAL).all():
+        return texts.astype(float).reindex(cells.index)
+    dates = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
+    if not dates.notna().all():
+        bad = texts.index[(dates.isna() & ~texts.str.fullmatch(DECIMAL)).to_numpy(bool)]
+        first = f", first in its row {bad[0]}" if len(bad) else ""
+        raise InputError(f"{where} must be numbers or ISO dates, all of one sort; got {len(bad)} cells of other text{first}")
+    return dates.reindex(cells.index)
 
 
 def _find_sort(where: str, cells: pd.Series[Any]) -> str | None:

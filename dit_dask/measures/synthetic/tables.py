@@ -13,8 +13,7 @@ from dit_dask import seeds
 from dit_dask.config.constraints import Choice, Field, MapOf, Number, OneOf
 from dit_dask.errors import InputError
 from dit_dask.measures.base import OTHER_TABLE, MeasureInput, Source
-from dit_dask.measures.synthetic.columns import format_label
-from dit_dask.values.numbers import DECIMAL, INTEGER
+from dit_dask.measures.synthetic.columns import format_label, parse_text
 from dit_dask.values.release import Ranges, Release, Sets
 from dit_dask.values.schema import Schema
 
@@ -175,24 +174,6 @@ def convert_cells(frame: pd.DataFrame, kinds: Mapping[str, str], where: str) -> 
         else:
             columns[name] = cells
     return pd.DataFrame(columns)
-
-
-def parse_text(cells: pd.Series[Any], where: str) -> pd.Series[Any]:
-    """Parse text as integers, decimals or ISO dates, all of one sort; a message never shows a cell."""
-    import pandas as pd
-
-    texts = cells.dropna().astype(str)
-    if texts.str.fullmatch(INTEGER).all():
-        integers = [int(cell) for cell in texts]
-        return pd.Series(integers, index=texts.index, dtype=object).reindex(cells.index)
-    if texts.str.fullmatch(DECIMAL).all():
-        return texts.astype(float).reindex(cells.index)
-    dates = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
-    if not dates.notna().all():
-        bad = texts.index[(dates.isna() & ~texts.str.fullmatch(DECIMAL)).to_numpy(bool)]
-        first = f", first in its row {bad[0]}" if len(bad) else ""
-        raise InputError(f"{where} must be numbers or ISO dates, all of one sort; got {len(bad)} cells of other text{first}")
-    return dates.reindex(cells.index)
 
 
 def parse_roles(parameters: Mapping[str, Any], where: str) -> Roles:

@@ -30,6 +30,8 @@ BELOW, ABOVE = {"<=": True, "=<": True, "≤": True, "<": False}, {">=": True, "
 BRACES = {"frozenset({": "})", "{": "}"}
 BRACKETS = {"[": "]", "c(": ")", "(": ")"}  # lists of Python, vectors of R, tuples
 
+READ_AS = {"ordinal": "categorical"}  # names in an order
+
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -46,7 +48,7 @@ class Reader:
     def __init__(self, attribute: Attribute, mapping: Mapping[str, Sequence[str]] | None = None) -> None:
         self._name = attribute.name
         self._domain = _build_domain(attribute)
-        self._forms = FORMS["date" if attribute.unit else attribute.kind]
+        self._forms = FORMS["date" if attribute.unit else READ_AS.get(attribute.kind, attribute.kind)]
         self._cache: dict[str, Reading] = {}
         self._cache_size = max(256, CACHE_BYTES // len(attribute.levels))
         self._mapped = {published: self._read_mapped(published, originals) for published, originals in (mapping or {}).items()}

@@ -1,0 +1,325 @@
+"""The keys of `data` and `schema`: where a table is, how it is written, and what its columns mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from dit_dask.config.constraints import Anything, Choice, Field, Flag, Integer, ListOf, MapOf, Number, OneOf, Record, Text
+from dit_dask.errors import InputError
+
+Mark: TypeAlias = str | int | float
+STORAGE_OPTIONS = Field(
+    MapOf(Anything()),
+    {},
+    description="passed to the filesystem; ${NAME} reads the environment",
+    secret=True,
+    affects_result=False,
+)
+MARK = OneOf([((str, int, float), Anything())], "a text or a number")
+DROP_ROWS, OWN_CATEGORY = "drop", "category"
+SEPARATORS = (",", ";", "\t", "|")
+DATE_LEVELS = ("day", "month", "quarter", "year", "decade")
+KIND_KEYS: Mapping[str, tuple[str, ...]] = {
+    "numeric": (),
+    "categorical": ("hierarchy",),
+    "ordinal": ("order",),
+    "date": ("hierarchy", "format", "dayfirst", "zone"),
+    "boolean": (),
+}
+"""The kinds of a quasi-identifier, and the keys that each takes beside `kind`."""
+
+
+@dataclass(frozen=True)
+class Latest:
+    """A source that is whatever a glob or a pointer file means today."""
+
+    latest: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A seeded sample of rows."""
+
+    rows: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class CsvConfig:
+    """How the text files of a source are written; what is not given is found by looking at the file."""
+
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    quote: str | None = None
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """The keys of `data`."""
+
+    source: str | Latest = field(repr=False)  # a URL may hold a password
+    storage_options: Mapping[str, Any] = field(repr=False)
+    missing: Sequence[Mark] | Mapping[str, Sequence[Mark]]
+    limit: int | None
+    sample: Sample | None
+    csv: CsvConfig | None = None
+    missing_as: str = DROP_ROWS
+    header: bool = False
+
+    @property
+    def url(self) -> str:
+        """The source as it was written."""
+        return self.source if isinstance(self.source, str) else self.source.latest
+
+    def marks(self, column: str) -> set[str]:
+        """The texts that mark a missing cell of a column; the empty cell is always one."""
+        given = self.missing.get(column, []) if isinstance(self.missing, Mapping) else self.missing
+        return {"", *(str(mark) for mark in given)}
+
+
+@dataclass(frozen=True)
+class HierarchyRule:
+    """A hierarchy that is made from the values themselves, or read from a file in ARX's form."""
+
+    prefix: Sequence[int] | None = None
+    dates: Sequence[str] | None = None
+    bands: Sequence[float] | None = None
+    levels: str | None = None
+
+
+@dataclass(frozen=True)
+class AttributeConfig:
+    """A quasi-identifier."""
+
+    kind: str
+    hierarchy: str | HierarchyRule | None = None
+    order: Sequence[Mark] | None = None
+    format: Sequence[str] | None = None
+    dayfirst: bool | None = None
+    zone: str | None = None
+
+
+@dataclass(frozen=True)
+class SensitiveConfig:
+    """The sensitive attribute: a column, numbers in bins, or values that a file maps to others."""
+
+    name: str
+    hierarchy: str | None = None
+    order: Sequence[Mark] | None = None
+    bins: int | Sequence[float] | None = None
+    derived_from: str | None = None
+    map: str | None = None
+
+    @property
+    def column(self) -> str:
+        """The column that it is read from."""
+        return self.derived_from or self.name
+
+
+@dataclass(frozen=True)
+class SchemaConfig:
+    """The keys of `schema`."""
+
+    quasi_identifiers: Mapping[str, AttributeConfig]
+    sensitive: SensitiveConfig
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the schema uses, each once."""
+        return list(dict.fromkeys([*self.quasi_identifiers, self.sensitive.column]))
+
+    def document(self) -> dict[str, Any]:
+        """The keys as a config writes them."""
+        document = asdict(self)
+        sensitive = document["sensitive"]
+        document["sensitive"] = {"from" if key == "derived_from" else key: value for key, value in sensitive.items()}
+        return document
+
+
+def _to_sensitive(**keys: Any) -> SensitiveConfig:
+    """Build the value; `from` is a word of Python's."""
+    return SensitiveConfig(derived_from=keys.pop("from"), **keys)
+
+
+def _to_attribute(**keys: Any) -> AttributeConfig:
+    formats = keys.pop("format")
+    return AttributeConfig(format=[formats] if isinstance(formats, str) else formats, **keys)
+
+
+LATEST = Record(
+    {"latest": Field(Text(), description="a glob, whose last name counts, or a small file that names the newest one")}, Latest
+)
+CSV = Record(
+    {
+        "separator": Field(Choice(SEPARATORS), None, description="of cells: a comma, a semicolon, a tab or a bar"),
+        "encoding": Field(Text(), None, description="such as utf-8, utf-16, cp1252 or latin-1"),
+        "decimal": Field(Choice((".", ",")), None, description="the decimal sign of numbers"),
+        "quote": Field(Choice(('"', "'", "none")), None, description="around cells that hold a separator"),
+    },
+    CsvConfig,
+)
+DATA = Record(
+    {
+        "source": Field(
+            OneOf([(str, Text()), (dict, LATEST)], "a path, a URL, or {latest: URL}"),
+            description="path or fsspec URL of .csv, .tsv (also .gz, .zst), .parquet or .xlsx files; globs; dit://census; "
+            "or {latest: URL}",
+        ),
+        "storage_options": STORAGE_OPTIONS,
+        "missing": Field(
+            OneOf([(list, ListOf(MARK)), (dict, MapOf(ListOf(MARK)))], "a list of marks, or a mapping from columns to lists"),
+            [],
+            description="marks of missing cells, for all columns or by column; empty cells are always missing",
+        ),
+        "limit": Field(Integer(1), None, description="use the first N complete rows"),
+        "sample": Field(
+            Record({"rows": Field(Integer(1)), "seed": Field(Integer(0), 0)}, Sample),
+            None,
+            description="use a seeded sample of complete rows",
+        ),
+        "csv": Field(CSV, None, description="how text files are written; found by looking unless given", only_if_set=True),
+        "missing_as": Field(
+            Choice((DROP_ROWS, OWN_CATEGORY)),
+            DROP_ROWS,
+            description="rows with a missing cell are dropped, or the cell is a category of its own (not of numbers)",
+            only_if_set=True,
+        ),
+        "header": Field(
+            Flag(),
+            False,
+            description="the first line of CSV files has names, even if it looks like a row of data",
+            affects_result=False,
+        ),
+    },
+    DataConfig,
+)
+RULE = Record(
+    {
+        "prefix": Field(ListOf(Integer(1), 1), None, description="lengths of the prefixes of a code, longest first"),
+        "dates": Field(ListOf(Choice(DATE_LEVELS), 1), None, description="periods of a date, shortest first"),
+        "bands": Field(ListOf(Number(0), 1), None, description="widths of intervals of numbers, narrowest first"),
+        "levels": Field(Text(), None, description="file of lines leaf;level 1;level 2;… as ARX writes it", file=True),
+    },
+    HierarchyRule,
+)
+HIERARCHY = OneOf([(str, Text()), (dict, RULE)], "the path of a file, or a mapping with prefix, dates, bands or levels")
+FORMAT = OneOf([(str, Text()), (list, ListOf(Text(), 1))], "a format such as '%d/%m/%Y', or a list of formats")
+ATTRIBUTE = Record(
+    {
+        "kind": Field(Choice(tuple(KIND_KEYS))),
+        "hierarchy": Field(
+            HIERARCHY,
+            None,
+            description="file of lines leaf;parent;…;*, or {prefix: […]}, {dates: […]}, {bands: […]}, {levels: FILE}; "
+            "without one the attribute is flat",
+            file=True,
+        ),
+        "order": Field(ListOf(MARK, 2), None, description="of an ordinal: all its values, in order", only_if_set=True),
+        "format": Field(FORMAT, None, description="of dates, such as '%d/%m/%Y'", only_if_set=True),
+        "dayfirst": Field(Flag(), None, description="of dates: whether 03/04/2020 is in April", only_if_set=True),
+        "zone": Field(Text(), None, description="of times with a time zone: the one they are converted to", only_if_set=True),
+    },
+    _to_attribute,
+)
+BINS = OneOf([(int, Integer(2)), (list, ListOf(Number(), 2))], "a number of bins >= 2 or a list of edges")
+SENSITIVE = Record(
+    {
+        "name": Field(Text()),
+        "hierarchy": Field(Text(), None, file=True),
+        "order": Field(ListOf(MARK, 2), None, description="the whole domain, in order; sorted values otherwise"),
+        "bins": Field(
+            BINS,
+            None,
+            description="of numbers: so many intervals of equal frequency, or their edges (closed on the right, the first on "
+            "both sides)",
+            only_if_set=True,
+        ),
+        "from": Field(Text(), None, description="the column that it is derived from, by `map`", only_if_set=True),
+        "map": Field(
+            Text(), None, description="file of lines value;derived value; * is any other value", file=True, only_if_set=True
+        ),
+    },
+    _to_sensitive,
+)
+SCHEMA = Record(
+    {
+        "quasi_identifiers": Field(MapOf(ATTRIBUTE, 1)),
+        "sensitive": Field(OneOf([(str, Text()), (dict, SENSITIVE)], "a column name or a mapping")),
+    },
+    SchemaConfig,
+)
+
+
+def check_schema(schema: SchemaConfig) -> SchemaConfig:
+    """Write the sensitive attribute out, and refuse what no column can be."""
+    sensitive: SensitiveConfig | str = schema.sensitive
+    if isinstance(sensitive, str):
+        sensitive = SensitiveConfig(sensitive)
+    if sensitive.name in schema.quasi_identifiers:
+        raise InputError(f"schema.sensitive {sensitive.name!r} is also among the quasi_identifiers")
+    for name, attribute in schema.quasi_identifiers.items():
+        _check_attribute(attribute, f"schema.quasi_identifiers.{name}")
+    _check_sensitive(sensitive)
+    return replace(schema, sensitive=sensitive)
+
+
+def _check_attribute(attribute: AttributeConfig, where: str) -> None:
+    """Refuse keys that another kind takes, an ordinal without order, and rules that no tree can follow."""
+    article = "an" if attribute.kind == "ordinal" else "a"
+    for key in ("hierarchy", "order", "format", "dayfirst", "zone"):
+        if getattr(attribute, key) is not None and key not in KIND_KEYS[attribute.kind]:
+            raise InputError(f"{where}: {article} {attribute.kind} attribute takes no {key}")
+    if attribute.kind == "ordinal" and attribute.order is None:
+        raise InputError(f"{where}.order is missing: an ordinal attribute lists its values in order")
+    if attribute.order is not None:
+        check_order(attribute.order, f"{where}.order")
+    if attribute.format is not None and attribute.dayfirst is not None:
+        raise InputError(f"{where}: format and dayfirst exclude each other; got both")
+    if isinstance(attribute.hierarchy, HierarchyRule):
+        _check_rule(attribute.hierarchy, attribute.kind, f"{where}.hierarchy")
+
+
+def check_order(order: Sequence[Mark], where: str) -> None:
+    """Refuse an order that names a value twice."""
+    levels = [str(level) for level in order]
+    if len(set(levels)) < len(levels):
+        raise InputError(f"{where} names a value twice")
+
+
+def _check_rule(rule: HierarchyRule, kind: str, where: str) -> None:
+    given = {key: value for key, value in asdict(rule).items() if value is not None}
+    if len(given) != 1:
+        got = ", ".join(given) or "none"
+        raise InputError(f"{where} must have one of prefix, dates, bands and levels; got {got}")
+    if "dates" in given and kind != "date":
+        raise InputError(f"{where}.dates: only an attribute of kind date has dates; got kind {kind}")
+    if kind == "date" and not {"dates", "levels"} & set(given):
+        raise InputError(f"{where}: a date takes dates or levels; got {next(iter(given))}")
+    if rule.prefix is not None and any(low >= high for high, low in pairwise(rule.prefix)):
+        raise InputError(f"{where}.prefix must be lengths in descending order; got {list(rule.prefix)}")
+    if rule.dates is not None:
+        places = [DATE_LEVELS.index(level) for level in rule.dates]
+        if any(low >= high for low, high in pairwise(places)):
+            raise InputError(f"{where}.dates must be in the order {', '.join(DATE_LEVELS)}; got {', '.join(rule.dates)}")
+    if rule.bands is not None:
+        for narrow, wide in pairwise(rule.bands):
+            if wide <= narrow or abs(wide / narrow - round(wide / narrow)) > 1e-9:
+                got = f"{wide:g} after {narrow:g}"
+                raise InputError(f"{where}.bands: every width must be a multiple of the one before; got {got}")
+
+
+def _check_sensitive(sensitive: SensitiveConfig) -> None:
+    where = "schema.sensitive"
+    if (sensitive.derived_from is None) != (sensitive.map is None):
+        raise InputError(f"{where}: from and map go together; got only {'map' if sensitive.map else 'from'}")
+    if sensitive.bins is not None and (sensitive.order is not None or sensitive.hierarchy or sensitive.map):
+        raise InputError(f"{where}: bins have an order of their own; they exclude order, hierarchy and map")
+    if sensitive.order is not None:
+        check_order(sensitive.order, f"{where}.order")
+    edges = sensitive.bins
+    if isinstance(edges, Sequence) and any(low >= high for low, high in pairwise(edges)):
+        raise InputError(f"{where}.bins must be edges in ascending order; got {[f'{edge:g}' for edge in edges]}")

@@ -1,0 +1,136 @@
+"""The sensitive attribute: labels in their order, numbers in bins, or values that a file derives from another column."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.config.document import Config
+from dit_dask.config.table import SensitiveConfig
+from dit_dask.errors import InputError
+from dit_dask.inputs.encode import MISSING, Column, encode_numeric, label_cells, ordered_levels, refuse_label
+from dit_dask.inputs.hierarchies import Labels, make_hierarchy
+from dit_dask.inputs.source import read_text
+from dit_dask.storage.redaction import public_url
+from dit_dask.values.bins import equal_frequency
+from dit_dask.values.hierarchy import ROOT, with_leaf
+from dit_dask.values.numbers import DECIMAL
+from dit_dask.values.schema import MIN_DISCLOSED_COUNT, Attribute, Secret
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Codes, Ints
+
+
+def encode_sensitive(column: Column, config: Config) -> tuple[Secret, Codes]:
+    """Fix the order of the sensitive values: as given, else sorted (as numbers where all are numbers)."""
+    described = config.checked_schema.sensitive
+    present = column.present()
+    secret, codes = (_encode_labels if described.bins is None else _encode_bins)(present, described, config)
+    if len(present.rows) == len(column.rows):
+        if codes.min() == codes.max():
+            raise InputError(f"the sensitive column {described.name!r} is constant: there is nothing to infer")
+        return secret, codes
+    refuse_label(column.name, secret.levels)
+    hierarchy = None if secret.hierarchy is None else with_leaf(secret.hierarchy, MISSING)
+    every = np.full(len(column.rows), len(secret.levels), np.int32)
+    every[present.rows] = codes
+    # missing cells have no place in an order
+    return Secret(secret.name, (*secret.levels, MISSING), hierarchy), every
+
+
+def _encode_labels(column: Column, described: SensitiveConfig, config: Config) -> tuple[Secret, Codes]:
+    labels = label_cells(column)
+    if described.map is not None:
+        labels = _map_labels(labels, described.map, config)
+    if described.order is not None:
+        levels = ordered_levels(described.order, labels, "schema.sensitive.order")
+    elif all(re.fullmatch(DECIMAL, label) for label in labels.labels):
+        levels = sorted(labels.labels, key=lambda label: (float(label), label))
+    else:
+        levels = sorted(labels.labels)
+    hierarchy = None
+    if described.hierarchy is not None:
+        whole = replace(labels, labels=list(dict.fromkeys([*labels.labels, *levels])))
+        hierarchy = make_hierarchy(described.hierarchy, whole, config, "schema.sensitive.hierarchy")
+    code = {level: position for position, level in enumerate(levels)}
+    secret = Secret(described.name, tuple(levels), hierarchy, described.order is not None)
+    return secret, np.array([code[label] for label in labels.labels], np.int32)[labels.factors]
+
+
+def _map_labels(labels: Labels, path: str, config: Config) -> Labels:
+    """Replace labels by what a file of lines value;derived says; * stands for all others."""
+    where = "schema.sensitive.map"
+    derived: dict[str, str] = {}
+    reader = csv.reader(read_text(path, config, where).splitlines(), delimiter=";")
+    for row in reader:
+        if row and (len(row) != 2 or not all(row)):
+            raise InputError(f"{where}: {public_url(path)}, line {reader.line_num}: expected value;derived value")
+        if row and derived.setdefault(row[0], row[1]) != row[1]:
+            raise InputError(f"{where}: {public_url(path)}, line {reader.line_num}: the value has two derived values")
+    unmapped = [] if ROOT in derived else [label for label in labels.labels if label not in derived]
+    if unmapped:
+        raise labels.refuse(f"{where}: {public_url(path)} has no line for", unmapped)
+    mapped = [derived.get(label, derived.get(ROOT, "")) for label in labels.labels]
+    names = list(dict.fromkeys(mapped))
+    place = {name: position for position, name in enumerate(names)}
+    return Labels(labels.column, names, np.array([place[name] for name in mapped])[labels.factors], labels.rows)
+
+
+def _encode_bins(column: Column, described: SensitiveConfig, _config: Config) -> tuple[Secret, Codes]:
+    """Put numbers into intervals that are closed on the right, the first on both sides."""
+    attribute, codes = encode_numeric(column.name, column.cells)
+    if attribute.unit is not None:
+        raise InputError(f"schema.sensitive.bins: bins are of numbers; column {column.name!r} has dates")
+    weights = np.bincount(codes, minlength=len(attribute.levels))
+    if isinstance(described.bins, Sequence):
+        bin_of, names = _by_edges(attribute, weights, described.bins)
+    else:
+        bin_of = equal_frequency(weights, described.bins or 1)
+        names = _name_bins(attribute.levels, weights, bin_of)
+    return Secret(described.name, tuple(names), has_order=True), bin_of[codes]
+
+
+def _by_edges(attribute: Attribute, weights: Ints, edges: Sequence[float]) -> tuple[Codes, list[str]]:
+    """Return (levels,) bins and their names; the edges are the config's, so they may be shown."""
+    levels = np.array(attribute.levels, object)
+    outside = int(weights[(levels < edges[0]) | (levels > edges[-1])].sum())
+    if outside:
+        raise InputError(
+            f"schema.sensitive.bins: the edges leave out {outside:,} of the {int(weights.sum()):,} rows of column "
+            f"{attribute.name!r}"
+        )
+    bin_of = np.maximum(np.searchsorted(np.array(edges), levels.astype(float)) - 1, 0).astype(np.int32)
+    shown = [f"{edge:.15g}" for edge in edges]
+    return bin_of, [f"{'[' if place == 0 else '('}{low}, {high}]" for place, (low, high) in enumerate(pairwise(shown))]
+
+
+def _name_bins(levels: Sequence[Any], weights: Ints, bin_of: Codes) -> list[str]:
+    """Name bins by round numbers between their values: no name shows a value that few rows share."""
+    lasts = np.flatnonzero(np.diff(bin_of)).tolist()
+    cuts = [_round_cut(levels[last], levels[last + 1], weights[last] >= MIN_DISCLOSED_COUNT) for last in lasts]
+    if not cuts:
+        return ["all"]
+    inner = [f"({low}, {high}]" for low, high in pairwise(cuts)]
+    return [f"<= {cuts[0]}", *inner, f"> {cuts[-1]}"]
+
+
+def _round_cut(low: Any, high: Any, may_show_low: bool) -> str:
+    """Return the number with the fewest digits from low to below high; low itself only if it may be shown."""
+    below, above = Fraction(low), Fraction(high)
+    exponent = 0
+    while Fraction(10) ** exponent <= above - below:
+        exponent += 1
+    while True:
+        step = Fraction(10) ** exponent
+        first = -(-below // step) * step
+        first += step if first == below and not may_show_low else 0
+        if first < above:
+            return str(first) if first.denominator == 1 else f"{float(first):.17g}"
+        exponent -= 1

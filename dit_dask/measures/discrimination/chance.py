@@ -1,0 +1,59 @@
+"""The rate that keys would have by chance: with many values they seem to tell about anything, a random column too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Floats, Ints
+
+DEVIATIONS = 12  # beyond so many standard deviations the probability is below 1e-16
+
+
+def compute_chance_rate(keys: Ints, target: Ints) -> float:
+    """Return the mean rate over all shuffles of a target, given the counts of the keys' values and of the target's values.
+
+    In a shuffle the pair of a key value and a target value has a hypergeometric count.
+    """
+    rows = int(target.sum())
+    before = _plogp(target, rows)
+    if before == 0:
+        return 1.0
+    sizes, times = np.unique(keys[keys > 0], return_counts=True)
+    counts, repeats = np.unique(target[target > 0], return_counts=True)
+    logs = _log_factorials(rows)
+    inside = sum(
+        float(time * repeat) * _expected_log(int(size), int(count), rows, logs)
+        for size, time in zip(sizes, times, strict=True)
+        for count, repeat in zip(counts, repeats, strict=True)
+    )
+    after = (float((times * sizes * np.log(sizes)).sum()) - inside) / rows
+    return min(1.0, max(0.0, 1 - after / before))
+
+
+def _plogp(counts: Ints, rows: int) -> float:
+    shares = counts[counts > 0] / rows
+    return float(-(shares * np.log(shares)).sum())
+
+
+def _log_factorials(largest: int) -> Floats:
+    """Return (largest + 1,) logarithms of 0!, 1!, …"""
+    from scipy.special import gammaln
+
+    logs: Floats = gammaln(np.arange(largest + 1) + 1.0)
+    return logs
+
+
+def _expected_log(size: int, count: int, rows: int, logs: Floats) -> float:
+    """Return E[c log c] of the hypergeometric c: how many of `count` rows are among `size` of all rows."""
+    mean = size * count / rows
+    spread = DEVIATIONS * np.sqrt(mean * (1 - count / rows) + 1) + DEVIATIONS
+    low = max(0, size + count - rows, int(mean - spread))
+    c = np.arange(max(low, 2), min(size, count, int(mean + spread) + 1) + 1)  # 0 log 0 and 1 log 1 are 0
+    if not len(c):
+        return 0.0
+    log_p = logs[count] - logs[c] - logs[count - c] + logs[rows - count] - logs[size - c] - logs[rows - count - size + c]
+    log_p -= logs[rows] - logs[size] - logs[rows - size]
+    return float((np.exp(log_p) * c * np.log(c)).sum())
