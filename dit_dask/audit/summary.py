@@ -124,6 +124,11 @@ class TestSummary:
         return bool(self.parameters["sanitizer"]["name"] != RAW)
 
     @property
+    def further_columns(self) -> int:
+        """How many columns the release of an external sanitizer has that are no part of the schema and tell rows apart."""
+        return 0 if self.external is None else int(self.external.probe.get("further", 0))
+
+    @property
     def worst_adversary(self) -> str | None:
         """The name of the adversary that found delta, the first of equals."""
         return worst_adversary({name: one.statistics for name, one in self.adversaries.items()})

@@ -204,6 +204,8 @@ def _doubt(gate: Gate, summary: TestSummary) -> str | None:
     statistic = by_name()[gate.name]
     if summary.identical.repeated > 1:
         return _repeated_rows(summary)
+    if summary.further_columns:
+        return f"{further_columns(summary)}: let the sanitizer return the columns of the schema only"
     if _holds_always(gate):
         least, most = statistic.values
         return f"{gate.label} always lies between {least:g} and {most:g}, so this gate could not have failed: set another limit"
@@ -234,6 +236,12 @@ def _lack_of_power(gate: Gate, power: Power, reached: Attainable | None) -> str 
         f"even the most influential person that could be in this table, published raw, {shown} ({reached.adversary}), "
         f"so this gate could not have failed: {ADVICE}"
     )
+
+
+def further_columns(summary: TestSummary) -> str:
+    """Say that a release publishes more than what is tested."""
+    noun = "column" if summary.further_columns == 1 else "columns"
+    return f"the release has {summary.further_columns} further {noun}, and no test looks at what stands there"
 
 
 def _repeated_rows(summary: TestSummary) -> str:

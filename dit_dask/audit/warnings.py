@@ -11,6 +11,7 @@ import numpy as np
 from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.gates import Gate
 from dit_dask.audit.statistics import by_name
+from dit_dask.audit.verdict import further_columns
 from dit_dask.engines.controls import RAW
 from dit_dask.values.schema import Schema
 from dit_dask.values.table import Rows, Table
@@ -162,7 +163,8 @@ def _raw_meets(gate: Gate, test: str, controls: Sequence[ControlSummary]) -> Ite
 
 def release_warnings(summaries: Sequence[TestSummary]) -> list[str]:
     """What makes releases doubtful whatever gates say."""
-    return [line for one in summaries if one.is_sanitised for line in (*_identical(one), *_homogeneous(one), *_constant(one))]
+    checks = (_identical, _homogeneous, _constant, _published)
+    return [line for one in summaries if one.is_sanitised for check in checks for line in check(one)]
 
 
 def _identical(summary: TestSummary) -> Iterator[str]:
@@ -181,6 +183,18 @@ def _homogeneous(summary: TestSummary) -> Iterator[str]:
         yield (
             f"{summary.test}: {100 * summary.homogeneous:.0f}% of the published rows are in classes with one "
             "sensitive value, which anybody can read off without any change of belief: see the measure discrimination"
+        )
+
+
+def _published(summary: TestSummary) -> Iterator[str]:
+    """What an external sanitizer publishes that is not read as it stands there."""
+    if summary.further_columns:
+        yield f"{summary.test}: {further_columns(summary)}"
+    nearest = 0 if summary.external is None else int(summary.external.probe["nearest"])
+    if nearest:
+        yield (
+            f"{summary.test}: {nearest:,} published numbers are not among those of the data and were read as the nearest one; "
+            "numbers in another unit or code would hide what they tell"
         )
 
 

@@ -22,7 +22,8 @@ Streams = Callable[[str], np.random.Generator]
 class ProbeResult:
     """How a sanitizer behaves on the whole table: deterministic, order-dependent, seconds a call; None is unknown.
 
-    The counts are of the release: its rows, rows suppressed or left out, numbers read as the nearest level.
+    The counts are of the release: its rows, rows suppressed or left out, numbers read as the nearest level,
+    and further columns, which no test looks at.
     """
 
     deterministic: bool | None
@@ -32,6 +33,7 @@ class ProbeResult:
     suppressed: int
     absent: int
     nearest: int
+    further: int = 0
 
     def document(self) -> dict[str, Any]:
         """Return the JSON object of the manifest."""
@@ -73,7 +75,9 @@ def probe(sanitizer: ExternalSanitizer, table: Table, streams: Streams) -> Probe
     except ExternalSanitizerError as error:
         raise RunError(f"{error}, on the whole table", hidden=error.hidden) from error
     absent = max(0, table.rows - first.rows - first.suppressed)
-    return ProbeResult(deterministic, order_matters, seconds, first.rows, first.suppressed, absent, first.nearest)
+    return ProbeResult(
+        deterministic, order_matters, seconds, first.rows, first.suppressed, absent, first.nearest, first.further
+    )
 
 
 def _refuse_stale_cache(sanitizer: ExternalSanitizer, table: Table, streams: Streams, cached: bytes) -> None:

@@ -474,9 +474,11 @@ def _write_columns(frame: Any, columns: Sequence[str], path: str) -> None:
             raise ValueError(f"the column {name!r} is there {names.count(name)} times")
     arrays = {}
     for position, name in enumerate(names):
-        if name not in columns:
-            continue
         cells = frame.iloc[:, position]
+        if name not in columns:
+            if tells_rows_apart(cells):  # what it holds stays here; that it is published must be known
+                arrays[f"further column {position}"] = pa.array([number % 2 for number in range(len(frame))], pa.int8())
+            continue
         kind = cells.dtype
         if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
             arrays[name] = pa.Array.from_pandas(cells)
@@ -485,6 +487,13 @@ def _write_columns(frame: Any, columns: Sequence[str], path: str) -> None:
             texts = [None if is_missing else _format_cell(cell) for cell, is_missing in zip(cells, missing, strict=True)]
             arrays[name] = pa.array(texts, pa.string())
     pq.write_table(pa.table(arrays), path)
+
+
+def tells_rows_apart(cells: Any) -> bool:
+    """Whether a column has several values and does not just number the rows."""
+    texts = cells.astype(str).tolist()
+    numbers = ([str(number) for number in range(start, start + len(texts))] for start in (0, 1))
+    return len(set(texts)) > 1 and texts not in numbers
 
 
 def _format_cell(cell: Any) -> str:

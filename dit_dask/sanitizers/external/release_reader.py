@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError
+from dit_dask.sanitizers.external.process_main import tells_rows_apart
 from dit_dask.sanitizers.external.published_values import NULLS, Reader
 from dit_dask.values.release import Release, Sets
 from dit_dask.values.schema import Schema
@@ -26,12 +27,16 @@ MOST_HIDDEN = 5  # values that an error keeps for --show-values
 
 @dataclass(frozen=True, eq=False)
 class ReadRelease:
-    """A release as read: the rows it holds, the rows suppressed, and the cells with a number read as the nearest level."""
+    """A release as read: the rows it holds, the rows suppressed, and the cells with a number read as the nearest level.
+
+    `further` counts columns that are published but are no part of the schema, and so of no test.
+    """
 
     release: Release
     rows: int
     suppressed: int
     nearest: int
+    further: int = 0
 
     def fingerprint(self) -> bytes:
         """The same for releases that differ only in the order of rows or in how they write a set."""
@@ -42,7 +47,7 @@ class ReadRelease:
         published, counts = self.release.published, self.release.counts
         sets = {f"sets{index}": np.packbits(rows, axis=1) for index, rows in enumerate(_sets(published))}
         row, secret = np.nonzero(counts)
-        totals = np.array([self.rows, self.suppressed, self.nearest, len(counts)])
+        totals = np.array([self.rows, self.suppressed, self.nearest, self.further, len(counts)])
         buffer = io.BytesIO()
         arrays: dict[str, Any] = {"tally": totals, "value": published.keys(), **sets}
         np.savez_compressed(buffer, **arrays, where=row, secret=secret, count=counts[row, secret])
@@ -58,12 +63,14 @@ def unpack(content: bytes, schema: Schema) -> ReadRelease | None:
     """Read what `pack` wrote; None if it is damaged."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            rows, suppressed, nearest, classes = (int(number) for number in archive["tally"])
+            *tallies, classes = (int(number) for number in archive["tally"])
             sizes = [len(attribute.levels) for attribute in schema.quasi_identifiers]
             sets = [np.unpackbits(archive[f"sets{index}"], axis=1, count=size).astype(bool) for index, size in enumerate(sizes)]
             counts = np.zeros((classes, len(schema.sensitive.levels)), np.int64)
             counts[archive["where"], archive["secret"]] = archive["count"]
-            return ReadRelease(Release(schema, Sets(archive["value"], tuple(sets)), counts), rows, suppressed, nearest)
+            rows, suppressed, nearest, further = tallies
+            release = Release(schema, Sets(archive["value"], tuple(sets)), counts)
+            return ReadRelease(release, rows, suppressed, nearest, further)
     except (OSError, ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile):
         return None
 
@@ -159,7 +166,8 @@ class ReleaseReader:
             raise InputError("it suppressed every row")
         nearest = int(sum(numbers[2][kept].sum() for numbers in read))
         release = self._build_release([numbers[0][kept] for numbers in read], secret[kept])
-        return ReadRelease(release, int(kept.sum()), int((~kept).sum()), nearest)
+        further = sum(tells_rows_apart(frame[name]) for name in frame.columns if name not in self.columns)
+        return ReadRelease(release, int(kept.sum()), int((~kept).sum()), nearest, further)
 
     def _build_release(self, numbers: Sequence[Ints], secret: Ints) -> Release:
         compacted = [vocabulary.compact(column) for vocabulary, column in zip(self._vocabularies, numbers, strict=True)]
