@@ -152,13 +152,13 @@ def _untested_rows(summary: TestSummary) -> Iterator[str]:
 
 
 def _raw_meets(gate: Gate, test: str, controls: Sequence[ControlSummary]) -> Iterator[str]:
-    """Whether the raw table meets a gate of inference: then the gate does not tell a release from the table itself."""
+    """Whether the raw table meets a gate of inference; its figure may be one of few rows and is not shown."""
     if by_name()[gate.name].power is None:
         return
     for control in controls:
         value = control.statistics.figure(gate.name, gate.key) if test in control.tests and control.control == RAW else None
         if value is not None and gate.holds(value):
-            yield f"{test}: the raw table meets the gate {gate.text}, too ({gate.label} is {value:.4g}): it asks for little"
+            yield f"{test}: the raw table meets the gate {gate.text}, too: it asks for little"
 
 
 def release_warnings(summaries: Sequence[TestSummary]) -> list[str]:
