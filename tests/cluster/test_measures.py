@@ -121,7 +121,10 @@ def test_a_run_of_measures_alone_has_a_report_and_no_tests(config_file: Path, tm
     assert json.loads((folder / "summary.json").read_text()) == []
     assert "No inference test was run" in (folder / "report.html").read_text()
     refused = dit("gate", folder, "--fail-on", "delta > 1")
-    assert (refused.returncode, refused.stderr) == (2, "dit: dit gate: the run has measures only; delta and the like judge tests\n")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        "dit: dit gate: the run has measures only; delta and the like judge tests\n",
+    )
     (folder / "measures.json").write_text("[{")
     assert dit("report", folder).returncode == 2
     assert (

@@ -40,6 +40,7 @@ def python_sanitizer(name: str, **more: Any) -> dict[str, Any]:
 
 
 def audit(sanitizer: Mapping[str, Any], frame: pd.DataFrame | None = None, **test: Any) -> Result:
-    """Audit the people with one test, in this process, from the folder of the sample sanitizers."""
+    """Audit the people with one test and the adversary of the papers, in this process, from the folder of the samples."""
+    chosen = {"sanitizer": sanitizer, "adversary": "bernoulli-nb", **test}
     with chdir(HERE):
-        return dit.audit(people() if frame is None else frame, schema=SCHEMA, tests=[{"sanitizer": sanitizer, **test}])
+        return dit.audit(people() if frame is None else frame, schema=SCHEMA, tests=[chosen])

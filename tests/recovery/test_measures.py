@@ -37,9 +37,9 @@ def people() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def folder(people: pd.DataFrame) -> Path:
+def folder(people: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The measures of configs/adult-discrimination.yaml, on few rows."""
-    return Path(dit.audit(people, schema=SCHEMA, measures=MEASURES).url)
+    return Path(dit.audit(people, schema=SCHEMA, measures=MEASURES, output=str(tmp_path_factory.mktemp("runs"))).url)
 
 
 def entries(folder: Path) -> list[dict]:
@@ -67,7 +67,8 @@ def test_the_shipped_adult_config_gives_back_no_cell(data_folder: Path, tmp_path
 
 def test_the_key_illness_gives_back_no_secret(people: pd.DataFrame) -> None:
     measure = {"name": "discrimination", "keys": ["occupation"]}
-    asked = Path(dit.audit(people, schema=SCHEMA, measures=[measure | {"records": True}]).url)
+    kept = dit.audit(people, schema=SCHEMA, measures=[measure | {"records": True}])  # its folder goes with it
+    asked = Path(kept.url)
     assert recover_cells(asked, people) == 0  # no figure of a record equals a published one
     assert (asked / "measures" / f"{entries(asked)[0]['id']}.parquet").exists()  # asked for, and personal data
     result = dit.audit(people, schema=SCHEMA, measures=[measure])
@@ -120,5 +121,6 @@ def test_figures_of_groups_have_limited_precision(folder: Path) -> None:
 
 def test_the_attack_works_on_figures_that_are_not_rounded(people: pd.DataFrame) -> None:
     measures = [measure | {"records": True, "show_values": True} for measure in MEASURES[:3]]
-    shown = Path(dit.audit(people, schema=SCHEMA, measures=measures).url)
+    kept = dit.audit(people, schema=SCHEMA, measures=measures)  # its folder goes with it
+    shown = Path(kept.url)
     assert recover_cells(shown, people) > ROWS  # the attacker of this module is no weak one

@@ -20,6 +20,7 @@ from dit_dask.reporting.html import render
 from dit_dask.reporting.text import text_table
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
+from tests.manifests import new_manifest
 from tests.unit.summaries import DOCUMENT
 
 MANIFEST = {
@@ -99,7 +100,8 @@ def test_another_statistic_is_one_more_row(monkeypatch: pytest.MonkeyPatch) -> N
     page = render(MANIFEST, [summary], [], RunVerdict(), {})
     assert "<th>median of nonzero</th>" in page
     assert "<td>0.375</td>" in page
-    compared = compare.text([summary], [summary]).splitlines()
+    one = compare.ComparedRun("here", new_manifest(), [summary])
+    compared = compare.text(one, one).splitlines()
     assert "median of nonzero 1  median of nonzero 2" in compared[0]
     assert compared[1].split().count("0.375") == 2
     result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), ())
