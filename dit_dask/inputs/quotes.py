@@ -35,7 +35,7 @@ class CountedLines:
 
 def check_quotes(lines: Iterable[str], columns: int, where: str, separator: str, quote: str) -> None:
     """Refuse a table with a cell that holds whole rows, and name the line where its row starts."""
-    csv.field_size_limit(max(csv.field_size_limit(), 2**20))
+    usual = csv.field_size_limit(2**20)  # of the whole process, so it is set back
     reader, line = csv.reader(lines, delimiter=separator, quotechar=quote, strict=True), 1
     try:
         for row in reader:
@@ -44,6 +44,8 @@ def check_quotes(lines: Iterable[str], columns: int, where: str, separator: str,
             line = reader.line_num + 1
     except csv.Error as error:  # its text may hold cells
         raise _refusal(where, line) from error
+    finally:
+        csv.field_size_limit(usual)
 
 
 def _refusal(where: str, line: int) -> InputError:

@@ -44,7 +44,7 @@ def written(folder: Path, sanitizer: dict[str, object], **more: object) -> Path:
             },
             "sensitive": "illness",
         },
-        "tests": [{"sanitizer": sanitizer, "records": FEW}],
+        "tests": [{"sanitizer": sanitizer, "adversary": "bernoulli-nb", "records": FEW}],
         "output": str(folder / "runs"),
         "cluster": {"workers": 1},
     }
