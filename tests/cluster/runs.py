@@ -32,6 +32,7 @@ schema:
   sensitive: occupation
 tests:
   - sanitizer: {name: mondrian, k: [2, 3]}
+    adversary: bernoulli-nb
     engine: brute-force
 cluster: {workers: 2}
 """
