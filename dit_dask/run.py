@@ -256,6 +256,7 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     _compiling = None if session.client is None else tests.start_compiling(session.client)  # held, or it would be cancelled
     prepared = _plan(prepared, journal, runner, session)
     _remove_unplanned(prepared, journal.manifest)
+    _remove_altered(prepared, journal.manifest)
     states = _restore(prepared, journal.manifest, progress)
     clock.lap("plan")
     is_warm = session.client is None and session.draft is not None and session.draft.is_timed
@@ -284,6 +285,14 @@ def _remove_unplanned(prepared: PreparedRun, current: Manifest) -> None:
         for name in prepared.folder.names(f"records/{test.id}"):
             if f"records/{test.id}/{name}" not in planned:
                 prepared.folder.remove(f"records/{test.id}/{name}")
+
+
+def _remove_altered(prepared: PreparedRun, current: Manifest) -> None:
+    """Remove parts that were altered since the run was complete, also where their rows are still the same."""
+    for part in (part for parts in current.parts.values() for part in parts):
+        content = prepared.folder.read(part.name)
+        if content is not None and _recorded_digest(prepared, hashlib.sha256(content).hexdigest()) != part.digest:
+            prepared.folder.remove(part.name)
 
 
 def _open(prepared: PreparedRun, progress: Progress) -> Journal:
@@ -429,11 +438,15 @@ def _has_controls(prepared: PreparedRun) -> bool:
 
 
 def _described_parts(prepared: PreparedRun, state: TestState) -> list[PartFile]:
-    """The parts as the manifest has them: away from the parts their digests get a key, or few rows could be found by trying."""
+    """The parts as the manifest has them."""
+    return [replace(part, digest=_recorded_digest(prepared, part.digest)) for part in state.parts()]
+
+
+def _recorded_digest(prepared: PreparedRun, digest: str) -> str:
+    """The digest of a part as the manifest has it: away from the parts it gets a key, or few rows could be found by trying."""
     if prepared.folder.private is None:
-        return state.parts()
-    key = secret_key(prepared.rows)
-    return [replace(part, digest=hmac.digest(key, part.digest.encode(), "sha256").hex()) for part in state.parts()]
+        return digest
+    return hmac.digest(secret_key(prepared.rows), digest.encode(), "sha256").hex()
 
 
 def _publish_stored(prepared: PreparedRun, stored: Manifest) -> RunResult:
