@@ -74,6 +74,7 @@ def tables(config: Config) -> LeftOut:
             order_matters = bool(test.external.order_matters)
             needed.append(rows_to_test(test, test.external, order_matters=order_matters)[test.audited])
     if not needed:
-        _, first = np.unique(rows.index, return_index=True)
+        records = np.column_stack([each.index for each in rows.by_secret.values()])
+        _, first = np.unique(records, axis=0, return_index=True)
         needed.append(first.astype(np.int64))
     return LeftOut(frame, np.unique(np.concatenate(needed)))

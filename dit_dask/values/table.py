@@ -69,7 +69,8 @@ class Rows:
     """Where the rows of files went: index[n] is the record of the table that stands for each used row.
 
     `multiplicity[n]` counts the used rows with the same q and s; `frame` has the cells as they were read, where a sanitizer
-    needs them. `source_row[n]` is the row's position in the source, files in order, before any row was dropped.
+    needs them. `source_row[n]` is the row's position in the source, files in order, before any row was dropped. `further` are
+    the same rows with the other sensitive attributes of the schema.
     """
 
     table: Table
@@ -80,6 +81,26 @@ class Rows:
     files: tuple[str, ...] = ()
     frame: pd.DataFrame | None = None
     source_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    further: tuple[Rows, ...] = ()
+
+    @property
+    def by_secret(self) -> dict[str, Rows]:
+        """The rows with each sensitive attribute of the schema, by its name."""
+        return {rows.table.schema.sensitive.name: rows for rows in (self, *self.further)}
+
+    @property
+    def columns_of_secrets(self) -> list[str]:
+        """The columns that a table has for all sensitive attributes."""
+        columns = [column for name in self.by_secret for column in self.by_secret[name].table.schema.sensitive.columns]
+        return list(dict.fromkeys(columns))
+
+    def about(self, secret: str | None) -> Rows:
+        """The rows with one of the sensitive attributes; with the only one if none is named."""
+        return self if secret is None else self.by_secret[secret]
+
+    def with_frame(self, frame: pd.DataFrame) -> Rows:
+        """The same rows with the cells as they were read."""
+        return replace(self, frame=frame, further=tuple(replace(rows, frame=frame) for rows in self.further))
 
     @property
     def used(self) -> int:
@@ -95,16 +116,18 @@ class Rows:
 
     def described(self) -> str:
         """How many rows there are, in words."""
-        return (
-            f"{self.used:,} rows ({self.table.distinct:,} distinct) of {self.read:,} read, "
-            f"{self.dropped:,} dropped as incomplete"
-        )
+        counts = [f"{rows.table.distinct:,} distinct" for rows in self.by_secret.values()]
+        if self.further:
+            counts = [f"{count} by {name}" for count, name in zip(counts, self.by_secret, strict=True)]
+        return f"{self.used:,} rows ({', '.join(counts)}) of {self.read:,} read, {self.dropped:,} dropped as incomplete"
 
     def digest(self) -> str:
         """Fingerprint the used values in row order."""
         content = hashlib.sha256(self.table.schema.digest().encode())
         for array in (self.table.codes, self.table.secret, self.index):
             content.update(np.ascontiguousarray(array).tobytes())
+        for rows in self.further:
+            content.update(rows.digest().encode())
         return content.hexdigest()
 
 
