@@ -52,6 +52,12 @@ LABEL = Field(
     None,
     description="the id of the test, instead of one made from its parameters",
 )
+SENSITIVE = Field(
+    Text(),
+    None,
+    sweep=True,
+    description="which attribute of the list schema.sensitive the test is about; without it one test for each",
+)
 GATES = Field(ListOf(Text()), [], description="gates for this test only", affects_result=False)
 
 
@@ -61,7 +67,7 @@ def records_of(procedure: str) -> dict[str, Record]:
 
 
 def _test_record(fields: Mapping[str, Field]) -> Record:
-    named = {**fields, "label": LABEL, "gates": GATES}
+    named = {**fields, "sensitive": SENSITIVE, "label": LABEL, "gates": GATES}
     return Record(named, partial(TestConfig, keys=tuple(named)))
 
 

@@ -22,7 +22,7 @@ class Context:
     """What a component may know when it is built.
 
     `read(path, where)` opens a file named in the config, which lies in `folder`; `frame` has the rows' own cells, for those
-    that see rows.
+    that see rows; `secrets` are its columns of all sensitive attributes, of which the schema has one.
     """
 
     schema: Schema
@@ -34,6 +34,13 @@ class Context:
     read: Callable[[str, str], str]
     folder: str = "."
     frame: pd.DataFrame | None = None
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that a sanitizer sees: quasi-identifiers and sensitive attributes."""
+        own = self.schema.sensitive.columns
+        return (*(attribute.name for attribute in self.schema.quasi_identifiers), *(self.secrets or own))
 
 
 @dataclass(frozen=True)
