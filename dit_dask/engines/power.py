@@ -21,6 +21,7 @@ from dit_dask import seeds
 from dit_dask.adversaries import Adversary
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
+from dit_dask.adversaries.narrowest_class import NarrowestClass
 from dit_dask.distances import Distance, scaled_sum
 from dit_dask.encoders import Encoder
 from dit_dask.engines.gain import CHANGED, Shift, join_shifts, shift
@@ -191,6 +192,7 @@ ClosedForm = NaiveBayes | ClassShares
 CLOSED_FORMS: dict[type, Callable[[Table, RawCounts], ClosedForm]] = {
     BernoulliNB: lambda _table, counts: NaiveBayes(counts),
     ConditionalFrequency: ClassShares.of,
+    NarrowestClass: ClassShares.of,  # classes of a raw table are disjoint
 }
 
 

@@ -64,4 +64,5 @@ KIND = Kind(
         }
     ),
     _build,
+    disjoint=True,
 )
