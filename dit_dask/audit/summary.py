@@ -105,6 +105,7 @@ class TestSummary:
     homogeneous: float = 0.0  # share of the published rows in classes with one sensitive value
     identical: IdenticalRows = NO_IDENTICAL_ROWS
     withheld: bool = False  # too few rows: its figures are in the private tier only
+    planting_error: str | None = None  # why nobody knows what is attainable
 
     def figure(self, name: str, key: str | None = None) -> Figure:
         """The figure of a statistic, whether it is of the distances, the release or the engine."""
@@ -174,6 +175,8 @@ class TestSummary:
             shown["identical_rows"] = asdict(self.identical)
         if self.withheld:
             shown["withheld"] = True
+        if self.planting_error is not None:
+            shown["planting_error"] = self.planting_error
         return shown
 
     @classmethod
@@ -199,6 +202,7 @@ class TestSummary:
             document.get("homogeneous", 0.0),
             IdenticalRows(**document.get("identical_rows", {})),
             document.get("withheld", False),
+            document.get("planting_error"),
         )
 
 
@@ -233,8 +237,10 @@ def _read_sampling(document: Mapping[str, Any]) -> Sampling:
     return Sampling(document["rows"], document["confidence"], intervals, document["above_delta_at_most"])
 
 
-def summarise(state: TestState, outcome: Outcome, attainable: Attainable | None) -> TestSummary:
-    """Put together what is known of a finished test, and what its planted person reaches."""
+def summarise(
+    state: TestState, outcome: Outcome, attainable: Attainable | None, planting_error: str | None = None
+) -> TestSummary:
+    """Put together what is known of a finished test, and what its planted person reaches, or why nobody knows."""
     test, release = state.test, outcome.release
     added = test.procedure.summarise_estimates(test.rows.table, state.all_estimates(), outcome.loss)
     return TestSummary(
@@ -256,6 +262,7 @@ def summarise(state: TestState, outcome: Outcome, attainable: Attainable | None)
         _external_calls(state),
         release.homogeneous,
         release.identical,
+        planting_error=planting_error,
     )
 
 

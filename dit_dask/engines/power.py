@@ -25,6 +25,7 @@ from dit_dask.adversaries.narrowest_class import NarrowestClass
 from dit_dask.distances import Distance, scaled_sum
 from dit_dask.encoders import Encoder
 from dit_dask.engines.gain import CHANGED, Shift, join_shifts, shift
+from dit_dask.errors import InputError
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.table import Table, collapse
 
@@ -273,6 +274,8 @@ def _reach_trained(
             warnings.simplefilter("ignore")
             for side, one in enumerate((planted, table)):
                 sides[side, place] = adversary.beliefs(Raw().release(one, rng), encoder, target)
+    if not np.isfinite(sides).all():
+        raise InputError("the adversary returned beliefs that are not numbers")
     found = shift(sides[0], sides[1], tried.secret.astype(np.int32), distance)
     return _best(name, found, len(tried), is_sampled=len(tried) < everyone)
 
