@@ -225,15 +225,15 @@ def _lack_of_power(gate: Gate, power: Power, summary: TestSummary) -> str | None
         return _unplanted(summary)
     number = float(gate.key) if power == "key" and gate.key is not None else float(gate.limit or 0.0)
     if power == "prediction":
-        could_fail = reached.changes_prediction
-        shown = "changes no prediction"
+        could_fail, shown = reached.changes_prediction, f"changes no prediction ({reached.adversary})"
+    elif power == "gain":
+        could_fail, shown = number < reached.gain, f"brings a gain of only {reached.gain:.4g}"
     else:
-        most_reached = reached.gain if power == "gain" else reached.distance
-        could_fail, shown = number < most_reached, f"reaches only {most_reached:.4g}"
+        could_fail, shown = number < reached.distance, f"reaches only {reached.distance:.4g} ({reached.adversary})"
     if could_fail:
         return None
     return (
-        f"even the most influential person that could be in this table, published raw, {shown} ({reached.adversary}), "
+        f"even the most influential person that could be in this table, published raw, {shown}, "
         f"so this gate could not have failed: {ADVICE}"
     )
 
