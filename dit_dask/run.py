@@ -481,7 +481,7 @@ def _judge(prepared: PreparedRun, results: Results) -> RunVerdict:
     warnings += gate_warnings(chosen, own, summaries, prepared.rows, controls)
     judged = {verdict.test for verdict in verdicts if verdict.gate == CLAIMS}
     for one in summaries:
-        if one.claim_holds is False and one.test not in judged:
+        if (one.claim_holds is False or one.persons_unknown) and one.test not in judged:
             broken = claim_verdict(one)
             if config.claims == "fail":
                 verdicts.append(broken)

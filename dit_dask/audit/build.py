@@ -62,11 +62,12 @@ class _Builder:
         """Build one test."""
         rows, where = self._rows, point.where
         folder = self._config.folder
-        context = Context(rows.table.schema, rows.used, self._config.seed, identity, where, self._read, folder, rows.frame)
+        schema, persons, seed = rows.table.schema, rows.table.persons, self._config.seed
+        context = Context(schema, rows.used, persons, seed, identity, where, self._read, folder, rows.frame)
         kind = PROCEDURES[SANITIZERS[point.sanitizer.name].procedure]
         procedure = kind.build(point, context, self._sanitizer(point.sanitizer, context))
         engine, reason = choose(point.engine, procedure, where)
-        audited = _audited_rows(point.records, rows.used, where)
+        audited = _audited_rows(point.records, rows, where)
         parameters = point.identity()
         shown = redact_test(parameters, self._key)
         rows = self._bin(point)
@@ -102,15 +103,18 @@ def external_columns(config: Config) -> list[str] | None:
     return list(dict.fromkeys(itertools.chain(*seen))) if seen else None
 
 
-def _audited_rows(records: str | RecordSample | Sequence[int], used: int, where: str) -> Ints:
-    """Return the ascending positions of the rows to test."""
+def _audited_rows(records: str | RecordSample | Sequence[int], rows: Rows, where: str) -> Ints:
+    """Return the ascending positions of the rows to test; a sample has all rows of so many persons."""
+    used = rows.used
     if isinstance(records, str):
         return _all_rows(used)
     if isinstance(records, RecordSample):
-        if records.sample > used:
-            raise InputError(f"{where}.records.sample must be at most the {used} used rows; got {records.sample}")
+        persons, kind = rows.table.persons, "rows" if rows.table.subject is None else "persons"
+        if records.sample > persons:
+            raise InputError(f"{where}.records.sample must be at most the {persons} used {kind}; got {records.sample}")
         rng = seeds.stream(records.seed, "records.sample")
-        return np.sort(rng.choice(used, records.sample, replace=False))
+        chosen = np.sort(rng.choice(persons, records.sample, replace=False))
+        return chosen if rows.person is None else np.flatnonzero(np.isin(rows.person, chosen))
     if max(records) >= used:
         raise InputError(f"{where}.records must be positions below the {used} used rows; got {max(records)}")
     positions = np.unique(records)

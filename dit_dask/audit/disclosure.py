@@ -57,7 +57,7 @@ def shareable_verdict(verdict: Verdict, hidden: Sequence[str]) -> Verdict:
 def shareable_run_verdict(verdict: RunVerdict, hidden: Sequence[str]) -> RunVerdict:
     """Return the verdict of a run without figures and warnings of the hidden tests, and without controls of few rows."""
     verdicts = [shareable_verdict(one, hidden) for one in verdict.verdicts]
-    counted = [(control, control.statistics.figure("records") or 0) for control in verdict.controls]
+    counted = [(control, control.statistics.figure("subjects") or 0) for control in verdict.controls]
     controls = [control for control, rows in counted if rows >= MIN_DISCLOSED_COUNT or control.error is not None]
     warnings = [text for text in verdict.warnings if not text.startswith(tuple(f"{test}: " for test in hidden))]
     return replace(verdict, verdicts=verdicts, controls=controls, warnings=warnings)
@@ -74,7 +74,7 @@ class Results:
 
     def distributions(self) -> dict[str, Distribution]:
         """The distribution of each test, rebuilt from its points."""
-        rows = {one.test: int(one.figure("records") or 0) for one in self.summaries}
+        rows = {one.test: int(one.figure("subjects") or one.figure("records") or 0) for one in self.summaries}
         curves = {test: (curve["distance"], curve["cumulative"]) for test, curve in self.curves.items()}
         return {test: from_points(*curve, rows[test]) for test, curve in curves.items() if rows.get(test)}
 

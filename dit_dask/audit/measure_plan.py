@@ -159,7 +159,7 @@ def build_measure_plan(
             identity = measure_id(telling, release_source.parameters if release_source else None, original=of_releases)
             if any(other.id == identity for other in measurements):
                 raise InputError(f"{where} repeats another measure: {identity}")
-            context = Context(rows.table.schema, rows.used, config.seed, identity, where, read)
+            context = Context(rows.table.schema, rows.used, rows.table.persons, config.seed, identity, where, read)
             built = kind.build(keys, context)
             shown = redact_measure(parameters, digest_key)
             measurements.append(Measurement(identity, name, parameters, built, places, release_source, shown))

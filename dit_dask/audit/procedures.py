@@ -108,6 +108,7 @@ def build_release(point: TestConfig, context: Context, sanitizer: Any) -> Releas
         context.seed,
         short_hash(point.sanitizer.identity()),
         repeats,
+        by_person=context.persons < context.rows,
     )
 
 
@@ -143,6 +144,11 @@ def build_noisy(point: TestConfig, context: Context, protection: noise.Protectio
     """Build the procedure of counts with noise."""
     if point.samples is None or point.coupling is None:
         raise TypeError("a test of this kind has samples and a coupling")
+    if context.persons < context.rows:
+        raise InputError(
+            f"{context.where}.sanitizer: the noise of {point.sanitizer.name} is for one row a person; schema.subject says that "
+            "some have several"
+        )
     has_value = protection.mechanism.has_closed_form
     method = point.method or ("exact" if has_value else "simulate")
     if method == "exact" and not has_value:

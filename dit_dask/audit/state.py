@@ -9,12 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from dit_dask.audit.parts import Part, PartFile, distance_column, part_name, read_part
+from dit_dask.audit.persons import PersonDistances
 from dit_dask.audit.plan import TestPlan, first_rows
 from dit_dask.audit.statistics import Distribution, Statistics, describe
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence
 from dit_dask.engines.exceedance import lower_ends
-from dit_dask.engines.gain import GainTally, Shift
+from dit_dask.engines.gain import GainTally, Shift, tally_persons
 from dit_dask.engines.influence import Estimates
 from dit_dask.storage.folder import Folder
 from dit_dask.values.arrays import Bools, Floats, Ints, distinct
@@ -41,8 +42,15 @@ class TestState:
         part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
         self._owner = part[self.first]
         self._owned = self._record[self.first]
+        self._person_of = rows.table.subject  # of each distinct record, where persons have several rows
+        if self._person_of is not None:  # all records of a person belong to the part where its first row is
+            owner = np.full(rows.table.persons, plan.parts)
+            np.minimum.at(owner, self._person_of[self._record], part)
+            self._owner = owner[self._person_of[self._owned]]
+            order = np.lexsort((self._person_of[self._owned], self._owner))
+            self._owned, self._owner = self._owned[order], self._owner[order]
         self._rows = np.bincount(self._record, minlength=rows.table.distinct)
-        pairs = distinct(self._record * plan.parts + part)
+        pairs = distinct(np.concatenate([self._record * plan.parts + part, self._owned * plan.parts + self._owner]))
         self._pair_record, self._pair_part = pairs // plan.parts, pairs % plan.parts
         self._waiting = np.bincount(self._pair_part, minlength=plan.parts)
         size = rows.table.distinct
@@ -120,7 +128,13 @@ class TestState:
 
     def all_estimates(self) -> Estimates:
         """The estimates of all distinct records under audit, and of all audited rows."""
-        return Estimates(self.records, self.estimates(self.records), self.estimates(self._record), self._distance[self._record])
+        by_record, by_row = self.estimates(self.records), self.estimates(self._record)
+        return Estimates(self.records, by_record, by_row, self._distance[self._record], self.person)
+
+    @property
+    def person(self) -> Ints | None:
+        """The person of each audited row, where some have several."""
+        return None if self._person_of is None else self._person_of[self._record]
 
     def restore(self, folder: Folder, present: set[str]) -> None:
         """Take over the parts that an earlier session finished."""
@@ -155,12 +169,25 @@ class TestState:
         if not len(records):
             return []
         if self.test.estimated_influence is not None:
-            records = records[np.argsort(-self.test.estimated_influence[records], kind="stable")]
-            return np.array_split(records, min(self.plan.tasks, len(records)))
+            return self._chunks_by_risk(records, self.test.estimated_influence[records])
         engine = ENGINES[self.test.engine]
         if engine.chunks is not None:
             return engine.chunks(self.test.rows.table, records, self.test.procedure, self.plan.tasks)
         return np.split(records, np.flatnonzero(np.diff(owner)) + 1)
+
+    def _chunks_by_risk(self, records: Ints, risk: Floats) -> list[Ints]:
+        """Cut the records, those at risk first; a person's stay together, for they need the same releases."""
+        if self._person_of is None:
+            along = records[np.argsort(-risk, kind="stable")]
+            return np.array_split(along, min(self.plan.tasks, len(along)))
+        persons, place = np.unique(self._person_of[records], return_inverse=True)
+        worst = np.full(len(persons), -np.inf)
+        np.maximum.at(worst, place, risk)
+        groups = np.array_split(np.argsort(-worst, kind="stable"), min(self.plan.tasks, len(persons)))
+        task = np.empty(len(persons), np.int64)
+        for number, group in enumerate(groups):
+            task[group] = number
+        return [records[task[place] == number] for number in range(len(groups))]
 
     @property
     def skipped(self) -> Ints:
@@ -172,8 +199,10 @@ class TestState:
         known = self._known[self._record]
         distance = np.where(known, np.nan_to_num(self._least()[self._record], posinf=np.inf), 0.0)
         before, after = self._predicted[:, self._record]
-        changed = 0 if self._draws_at_random else int((known & (before != after)).sum())
-        return describe(Distribution.of(distance, self.first, changed))
+        changed = known & (before != after) & (not self._draws_at_random)
+        if self.person is not None:
+            return describe(PersonDistances.of(self.person, distance, changed, self.first, {}).distribution())
+        return describe(Distribution.of(distance, self.first, int(changed.sum())))
 
     @property
     def _draws_at_random(self) -> bool:
@@ -202,7 +231,7 @@ class TestState:
             further |= {distance_column(name): shifted.distance[record] for name, shifted in self._shifts.items()}
         sides = self._predicted[0, record], self._predicted[1, record]
         influence = Influence(self._distance[record], *sides, estimates=further)
-        gains = {name: GainTally.of(shifted.take(owned), self._rows[owned]) for name, shifted in self._shifts.items()}
+        gains = {name: self._tally(shifted.take(owned), owned) for name, shifted in self._shifts.items()}
         return Part(
             part_name(self.test.id, part),
             self.test.audited[rows],
@@ -211,3 +240,9 @@ class TestState:
             influence,
             gains,
         )
+
+    def _tally(self, shifted: Shift, records: Ints) -> GainTally:
+        """Count the rows of records, or each person once."""
+        if self._person_of is None:
+            return GainTally.of(shifted, self._rows[records])
+        return tally_persons(shifted, self._person_of[records])

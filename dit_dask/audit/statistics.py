@@ -26,6 +26,7 @@ Power = Literal["limit", "key", "gain", "prediction"]
 class Distribution:
     """How many rows and distinct records have each distance; distances ascend and are unique.
 
+    Where some persons have several rows, all that is counted are persons, beside `tested_rows` and how many of these differ.
     `gains` has the tally of every adversary; of several adversaries, `members` has the distribution of each one's distances.
     """
 
@@ -36,6 +37,8 @@ class Distribution:
     skipped: int = 0
     gains: Mapping[str, GainTally] = field(default_factory=dict)
     members: Mapping[str, Distribution] = field(default_factory=dict)
+    tested_rows: int | None = None
+    distinct_rows: int | None = None
 
     @classmethod
     def of(cls, distance: Floats, first: Bools, changed: int) -> Distribution:
@@ -49,7 +52,7 @@ class Distribution:
 
     @property
     def total(self) -> int:
-        """How many rows were tested."""
+        """How many persons were tested, each of them a row unless some have several."""
         return int(self.rows.sum())
 
     def of_adversary(self, name: str) -> Distribution:
@@ -151,6 +154,10 @@ class Statistic:
         return self.name if key is None else f"{self.name}[{key}]"
 
 
+def _given(rows: int | None, persons: int) -> int:
+    return persons if rows is None else rows
+
+
 def _applicable(value: float) -> Figure:
     return None if math.isnan(value) else value
 
@@ -174,8 +181,15 @@ SHARES_SHOWN: dict[Output, Sequence[str | None]] = {
 
 # In the order of summary.json and of the columns.
 STATISTICS: tuple[Statistic, ...] = (
-    Statistic("records", "rows", lambda d: d.total, of_adversaries=False, shown=_in("report")),
-    Statistic("distinct", "distinct", lambda d: int(d.distinct.sum()), of_adversaries=False, shown=_in("report")),
+    Statistic("records", "rows", lambda d: _given(d.tested_rows, d.total), of_adversaries=False, shown=_in("report")),
+    Statistic(
+        "distinct",
+        "distinct",
+        lambda d: _given(d.distinct_rows, int(d.distinct.sum())),
+        of_adversaries=False,
+        shown=_in("report"),
+    ),
+    Statistic("subjects", "persons", lambda d: d.total, of_adversaries=False, shown=_in("report")),
     Statistic(
         "delta",
         "delta",

@@ -64,7 +64,7 @@ class BrokenClaim:
 
 @dataclass(frozen=True)
 class Sampling:
-    """What a random sample of rows says about all `rows`, each statement with the same confidence."""
+    """What a random sample of rows, or persons, says about all `rows` of them, each statement with the same confidence."""
 
     rows: int
     confidence: float
@@ -104,6 +104,7 @@ class TestSummary:
     external: ExternalCalls | None = None
     homogeneous: float = 0.0  # share of the published rows in classes with one sensitive value
     identical: IdenticalRows = NO_IDENTICAL_ROWS
+    persons_unknown: bool = False  # the release does not tell in which classes the rows of a person are
     withheld: bool = False  # too few rows: its figures are in the private tier only
     planting_error: str | None = None  # why nobody knows what is attainable
 
@@ -173,6 +174,8 @@ class TestSummary:
             shown["homogeneous"] = self.homogeneous
         if self.identical != NO_IDENTICAL_ROWS:
             shown["identical_rows"] = asdict(self.identical)
+        if self.persons_unknown:
+            shown["persons_unknown"] = True
         if self.withheld:
             shown["withheld"] = True
         if self.planting_error is not None:
@@ -201,6 +204,7 @@ class TestSummary:
             ExternalCalls(document["oracle"], document["skipped_records"]) if "oracle" in document else None,
             document.get("homogeneous", 0.0),
             IdenticalRows(**document.get("identical_rows", {})),
+            document.get("persons_unknown", False),
             document.get("withheld", False),
             document.get("planting_error"),
         )
@@ -262,6 +266,7 @@ def summarise(
         _external_calls(state),
         release.homogeneous,
         release.identical,
+        release.persons_unknown,
         planting_error=planting_error,
     )
 
@@ -282,7 +287,7 @@ def _adversaries(test: Test, description: Description) -> dict[str, AdversarySum
 
 def _sampling(state: TestState, statistics: Statistics) -> Sampling | None:
     is_sample = isinstance(state.test.parameters["records"], Mapping)
-    return extrapolate(statistics, state.test.rows.used) if is_sample and statistics.figure("records") else None
+    return extrapolate(statistics, state.test.rows.table.persons) if is_sample and statistics.figure("subjects") else None
 
 
 def extrapolate(statistics: Statistics, population: int) -> Sampling:
@@ -292,7 +297,7 @@ def extrapolate(statistics: Statistics, population: int) -> Sampling:
     replacement. A sample bounds how many rows may lie above its own maximum, never how far above; if rows were skipped, not
     even that.
     """
-    tested, skipped = (int(statistics.figure(name) or 0) for name in ("records", "skipped"))
+    tested, skipped = (int(statistics.figure(name) or 0) for name in ("subjects", "skipped"))
     tail, size = (1 - CONFIDENCE) / 2, tested + skipped  # what was skipped may lie on either side of a limit
     shares = statistics.values["share_over"]
     intervals = {}

@@ -271,7 +271,7 @@ def _holds_always(gate: Gate) -> bool:
 
 
 def _judge_claims(gate: Gate, evidence: Evidence) -> list[Verdict]:
-    chosen = [one for one in _judged(gate, evidence.summaries) if one.claim_holds is not None]
+    chosen = [one for one in _judged(gate, evidence.summaries) if one.claim_holds is not None or one.persons_unknown]
     if not chosen:
         return [Verdict("inconclusive", gate.text, "", None, None, "no test makes a claim that can be checked")]
     return [claim_verdict(one) for one in chosen]
@@ -281,6 +281,9 @@ def claim_verdict(summary: TestSummary) -> Verdict:
     """Whether the release has the property that its sanitizer claims."""
     if summary.claim_holds and summary.identical.repeated > 1:
         reason = f"the claim holds for rows, but {_repeated_rows(summary)}"
+        return Verdict("inconclusive", "claims hold", summary.test, None, None, reason)
+    if summary.claim_holds is None and summary.persons_unknown:
+        reason = "persons have several rows, and the release does not tell in which classes theirs are"
         return Verdict("inconclusive", "claims hold", summary.test, None, None, reason)
     if summary.claim_holds:
         return Verdict("passed", "claims hold", summary.test, None, None, "the claim holds")

@@ -52,7 +52,7 @@ def _repeated_ids(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         yield (
             f"the column {name!r} looks like a person's id, and ids repeat: rows are not persons here, and removing one row "
-            "does not remove the person; keep one row of each person"
+            f"does not remove the person; set schema.subject: {name}"
         )
 
 

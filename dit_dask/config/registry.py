@@ -27,6 +27,7 @@ class Context:
 
     schema: Schema
     rows: int
+    persons: int
     seed: int
     test: str
     where: str

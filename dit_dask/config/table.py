@@ -126,15 +126,21 @@ class SchemaConfig:
 
     quasi_identifiers: Mapping[str, AttributeConfig]
     sensitive: SensitiveConfig
+    subject: str | None = None
 
     @property
     def columns(self) -> list[str]:
-        """The columns that the schema uses, each once."""
+        """The columns that a row must have a value in, each once."""
         return list(dict.fromkeys([*self.quasi_identifiers, self.sensitive.column]))
+
+    @property
+    def subject_columns(self) -> list[str]:
+        """The column of the subject, if there is one."""
+        return [] if self.subject is None else [self.subject]
 
     def document(self) -> dict[str, Any]:
         """The keys as a config writes them."""
-        document = asdict(self)
+        document = {key: value for key, value in asdict(self).items() if key != "subject" or value is not None}
         sensitive = document["sensitive"]
         document["sensitive"] = {"from" if key == "derived_from" else key: value for key, value in sensitive.items()}
         return document
@@ -249,6 +255,12 @@ SCHEMA = Record(
     {
         "quasi_identifiers": Field(MapOf(ATTRIBUTE, 1)),
         "sensitive": Field(OneOf([(str, Text()), (dict, SENSITIVE)], "a column name or a mapping")),
+        "subject": Field(
+            Text(),
+            None,
+            description="the column that says whose rows belong together: a person, a household; without it every row is one",
+            only_if_set=True,
+        ),
     },
     SchemaConfig,
 )
@@ -261,6 +273,10 @@ def check_schema(schema: SchemaConfig) -> SchemaConfig:
         sensitive = SensitiveConfig(sensitive)
     if sensitive.name in schema.quasi_identifiers:
         raise InputError(f"schema.sensitive {sensitive.name!r} is also among the quasi_identifiers")
+    if schema.subject in schema.quasi_identifiers:
+        raise InputError(f"schema.subject {schema.subject!r} is also among the quasi_identifiers; an id must not be published")
+    if schema.subject is not None and schema.subject in (sensitive.name, sensitive.column):
+        raise InputError(f"schema.subject {schema.subject!r} is also the sensitive attribute")
     for name, attribute in schema.quasi_identifiers.items():
         _check_attribute(attribute, f"schema.quasi_identifiers.{name}")
     _check_sensitive(sensitive)

@@ -51,6 +51,7 @@ class ColumnDraft:
     marks: tuple[str, ...] = ()
     left_out: str = ""
     labels: tuple[str, ...] = field(default=(), repr=False)
+    missing: int = 0
 
     @property
     def is_number(self) -> bool:
@@ -71,7 +72,8 @@ def draft_column(name: str, cells: pd.Series[Any], dialect: Dialect | None) -> C
     rare = int((counts < MIN_DISCLOSED_COUNT).sum())
     labels = tuple(sorted(map(str, counts.index))) if attribute.kind == "categorical" and distinct <= MOST_LISTED else ()
     left_out = _reason_to_leave_out(name, attribute, present, unique, distinct)
-    return ColumnDraft(name, attribute, evidence, distinct, unique, rare, tuple(marks), left_out, labels)
+    missing = len(cells) - len(present)
+    return ColumnDraft(name, attribute, evidence, distinct, unique, rare, tuple(marks), left_out, labels, missing)
 
 
 def _find_marks(cells: pd.Series[Any], dialect: Dialect | None) -> list[str]:

@@ -29,6 +29,8 @@ SENSITIVE_NAMES = (
     r"occupation|job|beruf",
 )
 
+MOST_ROWS_A_PERSON = 20  # on average: a ward or a branch has more
+
 
 @dataclass(frozen=True)
 class TableDraft:
@@ -77,7 +79,11 @@ def draft_table(
         raise InputError(f"dit init: at least 2 rows are needed; got {len(frame)}")
     dialect = source_dialect(config)
     columns = {name: draft_column(name, frame[name], dialect) for name in names}
-    chosen_subject = subject or _propose_subject(columns)
+    if subject is not None and columns[subject].missing:
+        raise InputError(
+            f"dit init: --subject {subject!r} is missing in {columns[subject].missing:,} rows; every row needs one"
+        )
+    chosen_subject = subject or _propose_subject(columns, len(frame))
     chosen = sensitive or _propose_sensitive(columns, chosen_subject)
     if chosen == chosen_subject:
         raise InputError(f"dit init: the column {chosen!r} cannot be the subject and the sensitive attribute")
@@ -94,9 +100,16 @@ def _rank(frame: pd.DataFrame, columns: Mapping[str, ColumnDraft]) -> dict[str, 
     return {risk.keys[0]: risk for risk in risks}
 
 
-def _propose_subject(columns: Mapping[str, ColumnDraft]) -> str | None:
-    """The column with the name of an identifier whose values repeat."""
-    repeated = [name for name, column in columns.items() if is_subject_name(name) and column.unique < NEAR_UNIQUE]
+def _propose_subject(columns: Mapping[str, ColumnDraft], rows: int) -> str | None:
+    """The column with the name of an identifier whose values repeat, a few times each."""
+    repeated = [
+        name
+        for name, column in columns.items()
+        if is_subject_name(name)
+        and column.unique < NEAR_UNIQUE
+        and not column.missing
+        and rows <= MOST_ROWS_A_PERSON * column.distinct
+    ]
     return max(repeated, key=lambda name: columns[name].distinct, default=None)
 
 

@@ -111,13 +111,12 @@ def _data_lines(draft: TableDraft) -> Iterator[str]:
 
 
 def _subject_lines(draft: TableDraft) -> Iterator[str]:
-    """The one place that writes the subject; a comment until runs know it."""
     if draft.subject is None:
         yield "  # subject: COLUMN             # whose rows belong together; no column seems to repeat for a person"
         return
     column = draft.columns[draft.subject]
     evidence = f"{column.distinct:,} values in {draft.rows:,} rows"
-    yield f"  # subject: {_scalar(draft.subject)}   # whose rows belong together: {evidence}"
+    yield f"  subject: {_scalar(draft.subject)}   # whose rows belong together: {evidence}; without it every row is a person"
 
 
 def _attribute_lines(draft: TableDraft, name: str, file: str | None) -> Iterator[str]:

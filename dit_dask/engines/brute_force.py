@@ -55,18 +55,21 @@ def compute_beliefs(
     """Let every adversary learn from every release; also return the records whose release failed, and warnings raised."""
     shape = (len(records), procedures[0].repeats, len(table.schema.sensitive.levels))
     failures: dict[int, str] = {}
+    removals = table.removals(records)
     adversaries = [adversary for procedure in procedures for adversary in procedure.adversaries.values()]
     with warnings.catch_warnings(record=True) as caught, training_threads(adversaries):
         warnings.simplefilter("always")
         full = beliefs_on_full(table, records, procedures, "full")
         learned = [{name: Beliefs(known, np.empty(shape)) for name, known in by_name.items()} for by_name in full]
         for repeat in range(procedures[0].repeats):
-            for place, release in enumerate(_releases(table, records, procedures[0], repeat)):
+            releases = _releases(table, [record for record, _ in removals], procedures[0], repeat)
+            for (_, places), release in zip(removals, releases, strict=True):
                 if not isinstance(release, Release):
-                    failures[int(records[place])] = release
+                    failures |= dict.fromkeys(records[places].tolist(), release)
                     continue
-                sides = [{name: beliefs.without[place, repeat] for name, beliefs in by_name.items()} for by_name in learned]
-                _learn(release, procedures, table.codes[records[place]], sides)
+                for place in places:
+                    sides = [{name: beliefs.without[place, repeat] for name, beliefs in by_name.items()} for by_name in learned]
+                    _learn(release, procedures, table.codes[records[place]], sides)
     return learned, failures, tuple(sorted({warning.category.__name__ for warning in caught}))
 
 
@@ -105,15 +108,15 @@ def applies(procedure: object) -> str | None:
     return "repeats make it an estimate" if procedure.repeats > 1 else None
 
 
-def _releases(table: Table, records: Ints, procedure: ReleaseProcedure, repeat: int) -> Iterator[Release | str]:
-    """Sanitise the table without each record, all at once where the sanitizer can; a failure is a text."""
+def _releases(table: Table, records: Sequence[int], procedure: ReleaseProcedure, repeat: int) -> Iterator[Release | str]:
+    """Sanitise the table without each record, or its person, all at once where the sanitizer can; a failure is a text."""
     sanitizer = procedure.sanitizer
     if isinstance(sanitizer, LeavesOneOut):
-        yield from sanitizer.leave_one_out(table, records)
+        yield from sanitizer.leave_one_out(table, np.array(records, np.int64))
         return
     for record in records:
         try:
-            yield sanitizer.release(table.without(int(record)), procedure.rng(int(record), *_numbered(repeat)))
+            yield sanitizer.release(table.without(record), procedure.rng(record, *_numbered(repeat)))
         except ExternalSanitizerError as error:
             if not error.skip:
                 raise RunError(f"{error}, without record {record}", hidden=error.hidden) from error

@@ -72,6 +72,8 @@ def applies(procedure: object) -> str | None:
     for part, kinds in wanted:
         if type(part) not in kinds:
             return f"the exact engine needs {_list_names(kinds)}; got {type(part).__name__}"
+    if procedure.by_person:
+        return "the exact engine removes one row; some persons have several"
     return "repeats make it an estimate" if procedure.repeats > 1 else None
 
 

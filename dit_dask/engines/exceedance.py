@@ -14,7 +14,7 @@ from dit_dask.engines.permutation import smallest_p_value
 from dit_dask.values.intervals import student_factor, upper_limit
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Floats
+    from dit_dask.values.arrays import Floats, Ints
 
 ERROR = 0.05  # the probability that any lower end is too high, and that any upper end is too low
 
@@ -95,4 +95,14 @@ def row_bounds(estimates: Estimates, repeats: int, largest: float) -> RowBounds:
         _above(np.array([distance.mean()]), average["stderr"], ERROR, repeats, largest),
     )
     mean = Excess(max(0.0, float(average["excess"][0])), (max(0.0, float(ends[0][0])), float(ends[1][0])))
-    return RowBounds(np.maximum(rows["excess"], 0.0), lower_ends(rows, repeats, tests), high, mean)
+    bounds = RowBounds(np.maximum(rows["excess"], 0.0), lower_ends(rows, repeats, tests), high, mean)
+    return bounds if estimates.person is None else _bounds_of_persons(bounds, estimates.person[tested])
+
+
+def _bounds_of_persons(bounds: RowBounds, person: Ints) -> RowBounds:
+    """Take the largest of each person's rows: ends that hold for all rows at once hold for these, and so for their mean."""
+    order = np.argsort(person, kind="stable")
+    starts = np.flatnonzero(np.diff(person[order], prepend=-1))
+    ends = (bounds.estimate, bounds.low, bounds.high)
+    estimate, low, high = (np.maximum.reduceat(values[order], starts) for values in ends)
+    return RowBounds(estimate, low, high, Excess(float(estimate.mean()), (float(low.mean()), float(high.mean()))))

@@ -7,7 +7,7 @@ predictions, and only counts of them are ever written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +52,29 @@ def join_shifts(parts: Sequence[Shift]) -> Shift:
         np.concatenate([part.marks for part in parts]),
         all(part.knows_confidence for part in parts),
     )
+
+
+def shift_of_persons(shifted: Shift, person: Ints) -> Shift:
+    """Take, for each person in ascending order, the row with the largest distance, the first of equals.
+
+    That choice does not look at the sign of the gain, so what moves at random cancels out. A prediction changes if that about
+    any row does.
+    """
+    order = np.lexsort((-shifted.distance, person))
+    starts = np.flatnonzero(np.diff(person[order], prepend=-1))
+    changed = np.bitwise_or.reduceat(shifted.marks[order] & CHANGED, starts)
+    worst = order[starts]
+    return Shift(shifted.distance[worst], shifted.gain[worst], shifted.marks[worst] | changed, shifted.knows_confidence)
+
+
+def tally_persons(shifted: Shift, person: Ints) -> GainTally:
+    """Count each person once; the largest gain is that of any row."""
+    if not len(person):
+        return GainTally.of(shifted, np.empty(0, np.int64))
+    persons = shift_of_persons(shifted, person)
+    gains = shifted.gain[~np.isnan(shifted.distance)]
+    tally = GainTally.of(persons, np.ones(len(persons.gain), np.int64))
+    return replace(tally, largest=float(gains.max()) if len(gains) else None)
 
 
 def shift(with_record: Floats, without: Floats, secrets: Codes, distance: Distance) -> Shift:

@@ -58,12 +58,16 @@ class Procedure(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """The estimates of a test, by name: of each distinct record under audit, and of each audited row, with its distance."""
+    """The estimates of a test, by name: of each distinct record under audit, and of each audited row, with its distance.
+
+    `person` has the person of each row, where some have several.
+    """
 
     records: Ints
     by_record: Mapping[str, Floats]
     by_row: Mapping[str, Floats]
     distance: Floats
+    person: Ints | None = None
 
 
 @dataclass(frozen=True)

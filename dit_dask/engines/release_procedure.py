@@ -30,7 +30,8 @@ class ReleaseProcedure:
     """The parts of a differential inference test, the stream of its randomness, and how often it is repeated.
 
     Adversaries have names; all of them learn from the same releases, and the largest distance counts. The stream is named
-    after the sanitizer, so that several tests see the same releases, too.
+    after the sanitizer, so that several tests see the same releases, too. `by_person`: some persons have several rows, which
+    leave the table together.
     """
 
     sanitizer: Sanitizer
@@ -40,6 +41,7 @@ class ReleaseProcedure:
     seed: int
     stream: str
     repeats: int = 1
+    by_person: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -11,11 +11,12 @@ import numpy as np
 
 from dit_dask import seeds
 from dit_dask.audit.controls import ControlSummary
+from dit_dask.audit.persons import PersonDistances
 from dit_dask.audit.statistics import Distribution, Statistics, describe, describe_adversaries
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence, choose
 from dit_dask.engines.controls import attainable_by, control_procedures
-from dit_dask.engines.gain import CHANGED, GainTally
+from dit_dask.engines.gain import CHANGED, GainTally, tally_persons
 from dit_dask.engines.influence import Procedure
 from dit_dask.engines.mixed import exact_adversaries
 from dit_dask.engines.power import Attainable
@@ -113,7 +114,11 @@ def _control(name: str, procedure: Procedure, plan: BaselinePlan) -> ControlSumm
         rng, sampled = seeds.stream(plan.seed, "control"), MOST_TRAINED
         audited = np.sort(rng.choice(audited, MOST_TRAINED, replace=False))
     records, rows = np.unique(plan.rows.index[audited], return_counts=True)
-    distribution = distribution_over_rows(ENGINES[engine].influence(plan.rows.table, records, procedure), rows)
+    influence = ENGINES[engine].influence(plan.rows.table, records, procedure)
+    if plan.rows.table.subject is None:
+        distribution = distribution_over_rows(influence, rows)
+    else:
+        distribution = distribution_over_persons(influence, plan.rows.table.subject[records], int(rows.sum()))
     return ControlSummary(name, plan.tests, describe(distribution), describe_adversaries(distribution), sampled, left_out)
 
 
@@ -124,6 +129,16 @@ def distribution_over_rows(influence: Influence, rows: Any) -> Distribution:
     members = {name: _weighted(shifted.distance, rows, gains[name].marked(CHANGED)) for name, shifted in several.items()}
     changed = int(rows[influence.predicted != influence.predicted_without].sum())
     return replace(_weighted(influence.distance, rows, changed), gains=gains, members=members)
+
+
+def distribution_over_persons(influence: Influence, person: Any, rows: int) -> Distribution:
+    """The distribution of persons, each with the largest distance of its records."""
+    several = influence.shifts if len(influence.shifts) > 1 else {}
+    changed, everyone = influence.predicted != influence.predicted_without, np.ones(len(person), bool)
+    distances = {name: shifted.distance for name, shifted in several.items()}
+    found = PersonDistances.of(person, influence.distance, changed, everyone, distances)
+    gains = {name: tally_persons(shifted, person) for name, shifted in influence.shifts.items()}
+    return replace(found, records=rows, gains=gains).distribution()
 
 
 def _weighted(distance: Any, rows: Any, changed: int) -> Distribution:

@@ -76,7 +76,7 @@ def _digest_releases(sanitizer: ExternalSanitizer, test: Test) -> dict[str, str]
     """Releases that were made elsewhere must all be there before anything starts; another version of them is another run."""
     if not isinstance(sanitizer.caller, Precomputed):
         return {}
-    needed = np.unique(rows_to_test(test, sanitizer, order_matters=bool(sanitizer.order_matters))[test.audited])
+    needed = rows_to_remove(test, sanitizer, order_matters=bool(sanitizer.order_matters))
     present = sanitizer.caller.present(needed)
     absent = [record for record in needed.tolist() if record not in present]
     if absent:
@@ -90,8 +90,18 @@ def _digest_releases(sanitizer: ExternalSanitizer, test: Test) -> dict[str, str]
 
 
 def rows_to_test(test: Test, sanitizer: ExternalSanitizer, *, order_matters: bool) -> Ints:
-    """Return (rows,): the row whose removal stands for each audited row's; equal rows share one unless their order matters."""
-    return np.arange(len(sanitizer.frame)) if order_matters else sanitizer.representatives(test.audited)
+    """Return (rows,): the row whose removal stands for each audited row's; equal rows share one unless their order matters.
+
+    Where persons have several rows, equal rows of two are different: others leave the table with them.
+    """
+    is_single = order_matters or test.rows.table.subject is not None
+    return np.arange(len(sanitizer.frame)) if is_single else sanitizer.representatives(test.audited)
+
+
+def rows_to_remove(test: Test, sanitizer: ExternalSanitizer, *, order_matters: bool) -> Ints:
+    """Return the rows, ascending, whose removals the test needs; that of a person's first row removes all of its rows."""
+    needed = np.unique(rows_to_test(test, sanitizer, order_matters=order_matters)[test.audited])
+    return np.array([row for row, _ in test.rows.table.removals(needed)], np.int64)
 
 
 def move_caches(tests: Sequence[Test], output: Folder) -> int:

@@ -12,6 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from dit_dask.audit.parts import Part, PartFile, distance_column, part_name, read_part, write_part
+from dit_dask.audit.persons import PersonDistances, merge_persons
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import Distribution, describe, describe_adversaries, merge, points
 from dit_dask.audit.summary import Description, Outcome
@@ -174,7 +175,8 @@ class TestTasks:
         level = []
         for batch in state.batches(range(state.plan.parts)):
             names, rows = [part_name(identity, part) for part in batch], [state.rows_of(part) for part in batch]
-            records = [(state.test.audited[part], state.first[part]) for part in rows]
+            person = state.person
+            records = [(state.test.audited[part], state.first[part], None if person is None else person[part]) for part in rows]
             key = f"read-{identity}-{batch[0]:05d}"
             level.append(
                 self._session.submit(
@@ -187,7 +189,7 @@ class TestTasks:
             groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
             level = [
                 self._session.submit(
-                    merge, group, key=f"merge-{identity}-{depth}-{number}", description=description, wanted=False
+                    merge_parts, group, key=f"merge-{identity}-{depth}-{number}", description=description, wanted=False
                 )
                 for number, group in enumerate(groups)
             ]
@@ -230,29 +232,41 @@ def write_parts(folder: Folder, contents: Sequence[Part]) -> list[PartFile]:
     return [write_part(folder, content) for content in contents]
 
 
-def distribution_of(folder: Folder, names: Sequence[str], records: Sequence[tuple[Ints, Any]]) -> Distribution:
-    """On a worker: read a few parts back, so that the summary is of what is stored; records are pairs (record, first)."""
+def distribution_of(
+    folder: Folder, names: Sequence[str], records: Sequence[tuple[Ints, Bools, Ints | None]]
+) -> Distribution | PersonDistances:
+    """On a worker: read a few parts back, so that the summary is of what is stored; records are (record, first, person)."""
     distributions = []
-    for name, (record, first) in zip(names, records, strict=True):
+    for name, (record, first, person) in zip(names, records, strict=True):
         found = read_part(folder, name, record)
         if found is None:
             raise RunError(
                 f"{folder.url}/{name} cannot be read back; the output must be one place for all workers and the client"
             )
-        distributions.append(part_distribution(found[1], first))
-    return merge(distributions) if len(distributions) > 1 else distributions[0]
+        distributions.append(part_distribution(found[1], first, person))
+    return merge_parts(distributions) if len(distributions) > 1 else distributions[0]
 
 
-def part_distribution(part: Part, first: Bools) -> Distribution:
+def merge_parts(parts: Sequence[Distribution | PersonDistances]) -> Distribution | PersonDistances:
+    """On a worker: put what parts say together."""
+    persons = [part for part in parts if isinstance(part, PersonDistances)]
+    return merge_persons(persons) if persons else merge([part for part in parts if isinstance(part, Distribution)])
+
+
+def part_distribution(part: Part, first: Bools, person: Ints | None) -> Distribution | PersonDistances:
     """The distribution of a part's distances, and of each adversary's if there are several."""
     influence = part.influence
     columns = {name: influence.estimates.get(distance_column(name)) for name in part.gains}
-    members = {name: Distribution.of(column, first, 0) for name, column in columns.items() if column is not None}
-    changed = int((influence.predicted != influence.predicted_without).sum())
-    return replace(Distribution.of(influence.distance, first, changed), gains=part.gains, members=members)
+    several = {name: column for name, column in columns.items() if column is not None}
+    changed = influence.predicted != influence.predicted_without
+    if person is not None:
+        return replace(PersonDistances.of(person, influence.distance, changed, first, several), gains=part.gains)
+    members = {name: Distribution.of(column, first, 0) for name, column in several.items()}
+    return replace(Distribution.of(influence.distance, first, int(changed.sum())), gains=part.gains, members=members)
 
 
-def describe_distribution(distribution: Distribution) -> tuple[Description, Mapping[str, Floats]]:
+def describe_distribution(found: Distribution | PersonDistances) -> tuple[Description, Mapping[str, Floats]]:
     """On a worker: the statistics and the points of a whole distribution."""
+    distribution = found.distribution() if isinstance(found, PersonDistances) else found
     description = Description(describe(distribution), describe_adversaries(distribution), distribution.gains)
     return description, points(distribution)

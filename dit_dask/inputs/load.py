@@ -17,11 +17,12 @@ from dit_dask.inputs.encode import Column
 from dit_dask.inputs.kinds import encode_attribute, has_scale
 from dit_dask.inputs.read import check_names, read_frame, read_source
 from dit_dask.inputs.sensitive import encode_sensitive
+from dit_dask.inputs.subject import number_persons
 from dit_dask.storage.redaction import public_url
 from dit_dask.values.arrays import Bools, Ints
 from dit_dask.values.numbers import DECIMAL
 from dit_dask.values.schema import Schema
-from dit_dask.values.table import Rows, collapse
+from dit_dask.values.table import Rows, collapse, count_persons
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,13 +68,13 @@ def read_table(
 def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None) -> tuple[Rows, pd.DataFrame, Ints]:
     schema = config.checked_schema
     columns = schema.columns
-    wanted = None if more is None else list(dict.fromkeys([*columns, *more]))
+    wanted = None if more is None else list(dict.fromkeys([*columns, *schema.subject_columns, *more]))
     files: tuple[str, ...] = ()
     if frame is None:
         frame, files = read_frame(config, wanted)
     frame = frame.rename(columns=str)
     wanted = list(frame.columns) if wanted is None else wanted
-    check_names(list(frame.columns), list(dict.fromkeys([*columns, *wanted])), "data")
+    check_names(list(frame.columns), list(dict.fromkeys([*columns, *schema.subject_columns, *wanted])), "data")
     for column in config.data.missing if isinstance(config.data.missing, Mapping) else ():
         if column not in wanted:
             raise unknown("data.missing: column", column, wanted)
@@ -92,9 +93,10 @@ def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None
         attribute, codes[:, position] = encode_attribute(used_columns[name], described, config)
         attributes.append(attribute)
     secret, secret_codes = encode_sensitive(used_columns[schema.sensitive.column], config)
-    table, index = collapse(Schema(tuple(attributes), secret), codes, secret_codes)
+    subject = None if schema.subject is None else number_persons(frame[schema.subject].iloc[used], config)
+    table, index = collapse(Schema(tuple(attributes), secret, schema.subject), codes, secret_codes, subject)
     dropped = int(incomplete.sum())
-    rows = Rows(table, index, len(frame), dropped, table.weights[index], files, source_row=used)
+    rows = Rows(table, index, len(frame), dropped, count_persons(table)[index], files, source_row=used)
     return rows, frame[wanted], used
 
 

@@ -54,7 +54,7 @@ def _number_columns(config: Config) -> NumberColumns:
     sensitive = config.schema.sensitive
     numbers = {name for name, attribute in config.schema.quasi_identifiers.items() if attribute.kind == "numeric"}
     numbers |= set() if sensitive.bins is None else {sensitive.column}
-    return NumberColumns(frozenset(numbers), frozenset(config.schema.columns) - numbers)
+    return NumberColumns(frozenset(numbers), frozenset([*config.schema.columns, *config.schema.subject_columns]) - numbers)
 
 
 def read_source(

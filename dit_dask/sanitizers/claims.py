@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from dit_dask.values.arrays import distinct
 from dit_dask.values.release import Release, Tree
 from dit_dask.values.table import Table, collapse
 
@@ -20,8 +21,8 @@ MOST_COMPARISONS = 10**7  # of records with classes, where a release has no tree
 class Claim(Protocol):
     """A property of an equivalence class."""
 
-    def broken(self, counts: Ints) -> Bools:
-        """Return (classes,): which classes with counts[class, secret] lack the property."""
+    def broken(self, counts: Ints, size: Ints) -> Bools:
+        """Return (classes,): which classes of size[class] persons, of whom counts[class, secret] have a secret, lack it."""
         ...
 
 
@@ -31,9 +32,9 @@ class KAnonymity:
 
     k: int
 
-    def broken(self, counts: Ints) -> Bools:
+    def broken(self, _counts: Ints, size: Ints) -> Bools:
         """Classes of fewer than k records."""
-        small: Bools = counts.sum(axis=1) < self.k
+        small: Bools = size < self.k
         return small
 
 
@@ -43,9 +44,8 @@ class LDiversity:
 
     l: int  # noqa: E741 - the name of the parameter in the literature
 
-    def broken(self, counts: Ints) -> Bools:
+    def broken(self, counts: Ints, size: Ints) -> Bools:
         """Classes that let a value be guessed with more than 1 / l."""
-        size = counts.sum(axis=1)
         few = (size < self.l) | ((counts > 0).sum(axis=1) < self.l)
         frequent: Bools = few | (counts.max(axis=1) * self.l > size)
         return frequent
@@ -57,9 +57,9 @@ class AllOf:
 
     claims: tuple[Claim, ...]
 
-    def broken(self, counts: Ints) -> Bools:
+    def broken(self, counts: Ints, size: Ints) -> Bools:
         """Classes that lack any of the properties."""
-        broken: Bools = np.logical_or.reduce([claim.broken(counts) for claim in self.claims])
+        broken: Bools = np.logical_or.reduce([claim.broken(counts, size) for claim in self.claims])
         return broken
 
 
@@ -80,7 +80,10 @@ NO_IDENTICAL_ROWS = IdenticalRows()
 
 @dataclass(frozen=True)
 class Recheck:
-    """What a release publishes, counted anew; `homogeneous`: the share of rows in classes with one sensitive value."""
+    """What a release publishes, counted anew; `homogeneous`: the share of rows in classes with one sensitive value.
+
+    `persons_unknown`: persons have several rows, and the release does not tell in which classes theirs are.
+    """
 
     classes: int | None
     smallest_class: int | None
@@ -89,10 +92,14 @@ class Recheck:
     broken_records: int
     homogeneous: float = 0.0
     identical: IdenticalRows = NO_IDENTICAL_ROWS
+    persons_unknown: bool = False
 
 
 def recheck(release: Release, claim: Claim | None, table: Table | None = None) -> Recheck:
-    """Group the published records by their published values and test every group; `table` is what was sanitised."""
+    """Group the published records by their published values and test every group; `table` is what was sanitised.
+
+    Groups are counted in persons where the table has persons with several rows.
+    """
     keys = release.published.keys()
     order = np.lexsort(keys.T)
     starts = np.ones(len(keys), bool)
@@ -100,16 +107,70 @@ def recheck(release: Release, claim: Claim | None, table: Table | None = None) -
     group = np.empty(len(keys), np.int64)
     group[order] = np.cumsum(starts) - 1
     counts = np.add.reduceat(release.counts[order], np.flatnonzero(starts), axis=0, dtype=np.int64)
-    size = counts.sum(axis=1)
-    broken = np.zeros(len(size), bool) if claim is None else claim.broken(counts)
+    rows = counts.sum(axis=1)
+    homogeneous = float(rows[(counts > 0).sum(axis=1) == 1].sum() / max(1, rows.sum()))
+    if table is not None and table.subject is not None:
+        persons = count_persons(release, group, counts, table)
+    else:
+        persons = PersonCounts(counts, rows)
+    broken = np.zeros(len(rows), bool) if claim is None else claim.broken(persons.counts, persons.size)
     holds = None if claim is None else not broken.any()
-    homogeneous = float(size[(counts > 0).sum(axis=1) == 1].sum() / max(1, size.sum()))
+    if not persons.is_exact:
+        holds = False if broken.any() else None
+    smallest = int(persons.size.min()) if persons.is_exact else None
     identical = NO_IDENTICAL_ROWS if table is None else _identical_rows(release, claim, group, counts, table)
-    return Recheck(len(size), int(size.min()), holds, int(broken.sum()), int(size[broken].sum()), homogeneous, identical)
+    figures = int(broken.sum()), int(rows[broken].sum()), homogeneous, identical
+    return Recheck(len(rows), smallest, holds, *figures, persons_unknown=claim is not None and holds is None)
+
+
+@dataclass(frozen=True, eq=False)
+class PersonCounts:
+    """The persons of each group, size[g], of whom counts[g, n] have each secret there; at most so many if it is not exact."""
+
+    counts: Ints
+    size: Ints
+    is_exact: bool = True
+
+
+def count_persons(release: Release, group: Ints, rows: Ints, table: Table) -> PersonCounts:
+    """Count the persons whose rows[g, n] each group publishes; if rows may be in several groups, all who may be there."""
+    if table.subject is None:
+        raise TypeError("a table whose rows are persons is counted by its rows")
+    placed = _possible_groups(release, group, table)
+    if placed is None:
+        return PersonCounts(rows, rows.sum(axis=1), is_exact=False)
+    record, found = placed
+    groups, secrets = rows.shape
+    person, secret, base = table.subject[record], table.secret[record], int(table.subject.max()) + 1
+    cells, members = distinct((found * secrets + secret) * base + person), distinct(found * base + person)
+    counts = np.bincount(cells // base, minlength=groups * secrets).reshape(groups, secrets)
+    size = np.bincount(members // base, minlength=groups)
+    covered = np.bincount(found * secrets + secret, table.weights[record], groups * secrets).astype(np.int64)
+    is_exact = len(record) == len(distinct(record)) and np.array_equal(covered, rows.ravel())
+    return PersonCounts(np.minimum(counts, rows), np.minimum(size, rows.sum(axis=1)), is_exact)
+
+
+def _possible_groups(release: Release, group: Ints, table: Table) -> tuple[Ints, Ints] | None:
+    """Return pairs (record, group that its row may be in); None if finding them would take too long."""
+    if release.tree is not None:
+        return np.arange(table.distinct), group[_descend(release.tree, table.codes)]
+    base, index = collapse(table.schema, table.codes, table.secret)
+    if len(release.counts) * base.distinct > MOST_COMPARISONS:
+        return None
+    records, groups = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    rows_of = np.split(np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))[:-1])
+    for record, (target, secret) in enumerate(zip(base.codes, base.secret, strict=True)):
+        covering = release.covers(target).all(axis=1) & (release.counts[:, secret] > 0)
+        found = np.unique(group[covering])
+        records.append(np.repeat(rows_of[record], len(found)))
+        groups.append(np.tile(found, len(rows_of[record])))
+    return np.concatenate(records), np.concatenate(groups)
 
 
 def _identical_rows(release: Release, claim: Claim | None, group: Ints, counts: Ints, table: Table) -> IdenticalRows:
     """Test every group again with each distinct record counted once."""
+    if table.schema.subject is not None:  # persons are known: equal rows of two are two
+        return NO_IDENTICAL_ROWS
     if table.ids is not None:
         table = collapse(table.schema, table.codes, table.secret)[0]
     if table.weights.max(initial=1) == 1:
@@ -118,10 +179,11 @@ def _identical_rows(release: Release, claim: Claim | None, group: Ints, counts: 
     place = None if claim is None else place_records(release, table.codes)
     if claim is None or place is None:
         return IdenticalRows(repeated=repeated)
-    distinct = np.zeros_like(counts)
+    once = np.zeros_like(counts)
     covered = place >= 0
-    np.add.at(distinct, (group[place[covered]], table.secret[covered]), 1)
-    only = claim.broken(np.minimum(distinct, counts)) & ~claim.broken(counts) & (distinct.sum(axis=1) > 0)
+    np.add.at(once, (group[place[covered]], table.secret[covered]), 1)
+    least = np.minimum(once, counts)
+    only = claim.broken(least, least.sum(axis=1)) & ~claim.broken(counts, counts.sum(axis=1)) & (once.sum(axis=1) > 0)
     return IdenticalRows(int(only.sum()), int(counts[only].sum()), repeated)
 
 

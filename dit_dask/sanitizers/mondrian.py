@@ -33,7 +33,7 @@ class Mondrian:
         return mondrian_tree.build_release(mondrian_tree.grow(table, self.rule))
 
     def leave_one_out(self, table: Table, records: Ints) -> Iterator[Release]:
-        """Yield the release without each of the distinct records, without partitioning the rest again."""
+        """Yield the release without each of the distinct records, or its person, without partitioning the rest again."""
         return mondrian_tree.leave_one_out(mondrian_tree.grow(table, self.rule), records)
 
 
@@ -43,8 +43,11 @@ def _build(parameters: Mapping[str, Any], context: Context) -> Mondrian:
     if (k is None) == (diversity is None):
         raise InputError(f"{where}: mondrian needs exactly one of k and l; got {'neither' if k is None else 'both'}")
     key, need = ("k", k) if k is not None else ("l", diversity)
-    if need > context.rows:
-        raise InputError(f"{where}.{key} must be at most the table's {context.rows} rows; got {need}")
+    if need > context.persons:
+        counted = "rows" if context.persons == context.rows else "persons"
+        raise InputError(f"{where}.{key} must be at most the table's {context.persons} {counted}; got {need}")
+    if context.persons < context.rows and parameters["variant"] != "strict":
+        raise InputError(f"{where}.variant: only strict counts persons; schema.subject says that some have several rows")
     if k is not None:
         return Mondrian(KAnonymity(k), (k, False, parameters["variant"] == "strict"))
     return Mondrian(LDiversity(diversity), (diversity, True, True))
@@ -53,7 +56,7 @@ def _build(parameters: Mapping[str, Any], context: Context) -> Mondrian:
 KIND = Kind(
     Record(
         {
-            "k": Field(Integer(2), None, sweep=True, description="records in every class"),
+            "k": Field(Integer(2), None, sweep=True, description="records, or persons, in every class"),
             "l": Field(Integer(2), None, sweep=True, description="no sensitive value above a share of 1/l in any class"),
             "variant": Field(
                 Choice(("strict", "basic")),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dit_dask.kernels import mondrian as kernel
+from dit_dask.kernels import mondrian_persons
 from dit_dask.kernels.exact_engine import evaluate
 from dit_dask.values.hierarchy import Hierarchy
 from dit_dask.values.release import Ranges, Release, Tree
@@ -33,13 +34,17 @@ class Domain(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """A table's tree: rows[m, d + 2] in its order, its nodes, the position of each distinct record in that order."""
+    """A table's tree: rows[m, d + 2] in its order, its nodes, the position of each distinct record in that order.
+
+    Where persons have several rows, persons[m, 2] has the person of each row, and the number of its pair (person, secret).
+    """
 
     schema: Schema
     rule: kernel.Rule
     rows: Codes
     nodes: Codes
     place: Codes
+    persons: Codes | None = None
 
     @property
     def domain(self) -> Domain:
@@ -55,12 +60,16 @@ class Grown:
 @lru_cache(maxsize=1)
 def grow(table: Table, rule: kernel.Rule) -> Grown:
     """Partition the distinct records; the last tree is kept, for engine and release need the same one."""
-    rows = flatten_rows(table)
-    order, nodes = kernel.partition(rows, rule, *flatten_schema(table.schema), len(table.schema.sensitive.levels))
+    rows, persons = flatten_rows(table), number_pairs(table)
+    domain, secrets = flatten_schema(table.schema), len(table.schema.sensitive.levels)
+    if persons is None:
+        order, nodes = kernel.partition(rows, rule, *domain, secrets)
+    else:
+        order, nodes = mondrian_persons.partition(rows, persons, rule, *domain, secrets)
     position = np.empty(len(order), np.int32)
     position[order] = np.arange(len(order), dtype=np.int32)
     # records in the order of the tree: a node is then a range of memory too
-    return Grown(table.schema, rule, rows[order], nodes, position)
+    return Grown(table.schema, rule, rows[order], nodes, position, None if persons is None else persons[order])
 
 
 class Classes(NamedTuple):
@@ -157,12 +166,54 @@ class RecordRemover:
         return self.nodes[: tops[1], : kernel.STATE].copy(), changes
 
 
+class PersonRemover:
+    """Computes what the removal of a person's rows changes: the base tree, whose subtrees are grown again behind it."""
+
+    def __init__(self, grown: Grown, persons: Codes) -> None:
+        self.grown, self.persons = grown, persons
+        self.nodes = np.concatenate([grown.nodes, np.zeros_like(grown.nodes)])
+        self.order = np.concatenate([np.arange(len(grown.rows), dtype=np.int32)] * 2)
+        domain = grown.domain
+        self.scratch = mondrian_persons.person_scratch(grown.rows, persons, domain.attributes, domain.tree, grown.secrets)
+        self.waiting = np.empty(len(grown.nodes), np.int32)
+        self.by_person = np.argsort(persons[:, 0], kind="stable").astype(np.int32)
+        self.sorted = persons[self.by_person, 0]
+
+    def changes(self, record: int) -> tuple[Codes, list[Change]]:
+        """Return the lines of the base tree and of the subtrees grown after it, and the replaced subtrees in its order."""
+        grown = self.grown
+        person = self.persons[grown.place[record], 0]
+        gone = self.by_person[slice(*np.searchsorted(self.sorted, [person, person + 1]))]
+        tops, log = np.array([len(grown.rows), len(grown.nodes)]), np.empty((len(gone) + 1, 2), np.int32)
+        self.order, self.nodes = mondrian_persons.remove(
+            grown.rows,
+            self.persons,
+            grown.rule,
+            *grown.domain,
+            self.order,
+            self.nodes,
+            tops,
+            gone,
+            log,
+            self.waiting,
+            *self.scratch,
+        )
+        replaced = log[: np.argmax(log[:, 0] < 0)].tolist()
+        ends = [root for _, root in replaced[1:]] + [int(tops[1])]
+        changes = [
+            Change(node, root, _list_classes(grown.rows, self.order, self.nodes[root:end], grown.secrets))
+            for (node, root), end in zip(replaced, ends, strict=True)
+        ]
+        changes.sort(key=lambda change: int(grown.nodes[change.node, kernel.START]))
+        return self.nodes[: tops[1], : kernel.STATE].copy(), changes
+
+
 def leave_one_out(grown: Grown, records: Ints) -> Iterator[Release]:
-    """Yield the release without each record: that of the whole table with a few subtrees replaced."""
+    """Yield the release without each record, or its person: that of the whole table with a few subtrees replaced."""
     order = np.arange(len(grown.rows), dtype=np.int32)
     full = _list_classes(grown.rows, order, grown.nodes, grown.secrets)
     spans = np.searchsorted(full.starts, grown.nodes[:, kernel.START : kernel.STOP + 1]).T
-    remover = RecordRemover(grown)
+    remover = RecordRemover(grown) if grown.persons is None else PersonRemover(grown, grown.persons)
     for record in records:
         lines, changes = remover.changes(int(record))
         low, high, counts = _splice_classes(full, spans, changes)
@@ -212,6 +263,14 @@ def flatten_rows(table: Table) -> Codes:
     rows = np.empty((table.distinct, table.codes.shape[1] + 2), np.int32)
     rows[:, :-2], rows[:, -2], rows[:, -1] = table.codes, table.secret, table.weights
     return rows
+
+
+def number_pairs(table: Table) -> Codes | None:
+    """Return (records, 2): the person of each record, and the number of its pair (person, secret), where persons have rows."""
+    if table.subject is None:
+        return None
+    pairs = np.unique(table.subject * len(table.schema.sensitive.levels) + table.secret, return_inverse=True)[1]
+    return np.column_stack([table.subject, pairs.ravel()]).astype(np.int32)
 
 
 @lru_cache(maxsize=8)

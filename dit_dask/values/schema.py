@@ -50,10 +50,12 @@ class Schema:
 
     quasi_identifiers: tuple[Attribute, ...]
     sensitive: Secret
+    subject: str | None = None  # the column that says whose rows belong together; without it every row is a person
 
     def digest(self) -> str:
         """Fingerprint names, domains and hierarchies."""
         parts: list[object] = [self.sensitive.name, self.sensitive.levels, _shape(self.sensitive.hierarchy)]
+        parts += [] if self.subject is None else [self.subject]
         for attribute in self.quasi_identifiers:
             parts += [attribute.name, attribute.kind, attribute.levels, _shape(attribute.hierarchy)]
         return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -23,6 +23,7 @@ class Table:
     """Records codes[m, d], secret[m], weights[m]: each distinct (q, s) once, in lexicographic order.
 
     For a sanitizer that sees the rows themselves it has every row once, in file order, and ids[m] are their positions.
+    Where persons have several rows, subject[m] is the person of each record, and equal records of two persons are two.
     """
 
     schema: Schema
@@ -30,6 +31,7 @@ class Table:
     secret: Codes
     weights: Ints
     ids: Ints | None = None
+    subject: Ints | None = None
 
     @property
     def distinct(self) -> int:
@@ -41,8 +43,15 @@ class Table:
         """The number of rows, duplicates counted."""
         return int(self.weights.sum())
 
+    @property
+    def persons(self) -> int:
+        """The number of persons: that of rows unless some belong together."""
+        return self.rows if self.subject is None else int(np.count_nonzero(np.bincount(self.subject)))
+
     def without(self, record: int) -> Table:
-        """Remove one row of a distinct record; the domain stays that of the whole table."""
+        """Remove one row of a distinct record, or all rows of its person; the domain stays that of the whole table."""
+        if self.subject is not None:
+            return self._only(self.subject != self.subject[record])
         if self.weights[record] > 1:
             weights = self.weights.copy()
             weights[record] -= 1
@@ -50,6 +59,19 @@ class Table:
         keep = np.ones(self.distinct, bool)
         keep[record] = False
         return self._only(keep)
+
+    def removals(self, records: Ints) -> list[tuple[int, Ints]]:
+        """Return the removals that make the releases without each of the records, and the places of the records they serve.
+
+        A removal has the number of its record, or of the first record of its person.
+        """
+        if self.subject is None:
+            return [(int(record), np.array([place])) for place, record in enumerate(records)]
+        order = np.argsort(self.subject, kind="stable")
+        starts = np.searchsorted(self.subject[order], self.subject[records])
+        removed, inverse = np.unique(order[starts], return_inverse=True)
+        places = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
+        return list(zip(removed.tolist(), places, strict=True))
 
     def first(self, records: int) -> Table:
         """The first so many distinct records."""
@@ -61,15 +83,17 @@ class Table:
 
     def _only(self, chosen: slice | Bools | Ints) -> Table:
         ids = None if self.ids is None else self.ids[chosen]
-        return Table(self.schema, self.codes[chosen], self.secret[chosen], self.weights[chosen], ids)
+        subject = None if self.subject is None else self.subject[chosen]
+        return Table(self.schema, self.codes[chosen], self.secret[chosen], self.weights[chosen], ids, subject)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Where the rows of files went: index[n] is the record of the table that stands for each used row.
 
-    `multiplicity[n]` counts the used rows with the same q and s; `frame` has the cells as they were read, where a sanitizer
-    needs them. `source_row[n]` is the row's position in the source, files in order, before any row was dropped.
+    `multiplicity[n]` counts the persons who have the same q and s, which are rows unless some belong together. `frame` has the
+    cells as they were read, where a sanitizer needs them. `source_row[n]` is the row's position in the source, files in order,
+    before any row was dropped.
     """
 
     table: Table
@@ -86,32 +110,40 @@ class Rows:
         """The number of rows under audit."""
         return len(self.index)
 
+    @property
+    def person(self) -> Ints | None:
+        """The person of each used row, where some have several."""
+        return None if self.table.subject is None else self.table.subject[self.index]
+
     def row_by_row(self) -> Rows:
         """The same rows, each a record of its own, in file order."""
         base, ones = self.table, np.ones(self.used, np.int64)
         everyone = np.arange(self.used)
-        table = Table(base.schema, base.codes[self.index], base.secret[self.index], ones, everyone)
+        subject = None if base.subject is None else base.subject[self.index]
+        table = Table(base.schema, base.codes[self.index], base.secret[self.index], ones, everyone, subject)
         return replace(self, table=table, index=everyone)
 
     def described(self) -> str:
         """How many rows there are, in words."""
+        persons = "" if self.table.schema.subject is None else f" of {self.table.persons:,} persons"
         return (
-            f"{self.used:,} rows ({self.table.distinct:,} distinct) of {self.read:,} read, "
+            f"{self.used:,} rows{persons} ({self.table.distinct:,} distinct) of {self.read:,} read, "
             f"{self.dropped:,} dropped as incomplete"
         )
 
     def digest(self) -> str:
         """Fingerprint the used values in row order."""
         content = hashlib.sha256(self.table.schema.digest().encode())
-        for array in (self.table.codes, self.table.secret, self.index):
+        subject = () if self.table.subject is None else (self.table.subject,)
+        for array in (self.table.codes, self.table.secret, self.index, *subject):
             content.update(np.ascontiguousarray(array).tobytes())
         return content.hexdigest()
 
 
-def collapse(schema: Schema, codes: Codes, secret: Codes) -> tuple[Table, Ints]:
-    """Collapse codes[n, d] and secret[n] to distinct records; also return each row's distinct record."""
+def collapse(schema: Schema, codes: Codes, secret: Codes, subject: Ints | None = None) -> tuple[Table, Ints]:
+    """Collapse codes[n, d] and secret[n] to distinct records, of each person alone; also return each row's distinct record."""
     key, size = np.zeros(len(codes), np.int64), 1
-    for column in (*codes.T, secret):
+    for column in (*codes.T, secret, *(() if subject is None else (subject,))):
         levels = int(column.max(initial=0)) + 1
         if size * levels > LARGEST_KEY:  # the records so far are fewer than their possible keys
             key, first = _rank(key, size)
@@ -124,8 +156,17 @@ def collapse(schema: Schema, codes: Codes, secret: Codes) -> tuple[Table, Ints]:
         codes.take(first, axis=0).astype(np.int32, copy=False),
         secret.take(first).astype(np.int32, copy=False),
         np.bincount(index).astype(np.int64),
+        subject=None if subject is None else subject.take(first),
     )
     return table, index
+
+
+def count_persons(table: Table) -> Ints:
+    """Return (records,): how many persons have the same q and s as a record."""
+    if table.subject is None:
+        return table.weights
+    _, index = collapse(table.schema, table.codes, table.secret)
+    return np.bincount(index)[index]
 
 
 def _rank(key: Ints, size: int) -> tuple[Ints, Ints]:

@@ -44,7 +44,7 @@ def test_discharges_are_understood(tables: Path) -> None:
     assert cli.main(["init", "discharges.csv"]) == 0
     schema = drafted("discharges.yaml")["schema"]
     text = Path("discharges.yaml").read_text("utf-8")
-    assert "# subject: patient_id" in text
+    assert "\n  subject: patient_id " in text
     assert "left out: visit_id: it seems to number the rows: unique in 100.0% of rows" in text
     assert schema["sensitive"] == "icd"
     quasi = schema["quasi_identifiers"]
@@ -93,7 +93,7 @@ def test_named_columns_are_taken_and_unknown_ones_are_one_line(tables: Path, cap
     document = drafted("sub/a.yaml")
     assert document["schema"]["sensitive"] == "grade"
     assert document["data"]["source"] == "../payroll.csv"
-    assert "# subject: employee_no" in Path("sub/a.yaml").read_text("utf-8")
+    assert "\n  subject: employee_no " in Path("sub/a.yaml").read_text("utf-8")
     capsys.readouterr()
     assert cli.main(["init", "payroll.csv", "--sensitive", "salery", "--to", "b.yaml"]) == 2
     error = capsys.readouterr().err

@@ -99,7 +99,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of Mondrian over the rows of a table: `level` is k or l, by `diversity`."""
+    """One run of Mondrian over the rows of a table: `level` is k or l, by `diversity`; `persons` are those of the rows."""
 
     records: Records
     secrets: Secrets
@@ -107,12 +107,22 @@ class Run:
     level: int
     diversity: bool
     variant: str
+    persons: Sequence[Any] | None = None
 
     def valid(self, part: Node) -> bool:
         """Return whether the part is large enough, and for l-diversity also varied and level enough."""
+        if self.persons is not None:
+            return self.valid_in_persons(part, self.persons)
         counts = Counter(self.secrets[row] for row in part.rows)
         varied = len(counts) >= self.level and max(counts.values()) * self.level <= len(part.rows)
         return len(part.rows) >= self.level and (varied or not self.diversity)
+
+    def valid_in_persons(self, part: Node, persons: Sequence[Any]) -> bool:
+        """Return the same where a person counts once, and once for each of its secrets."""
+        size = len({persons[row] for row in part.rows})
+        counts = Counter(secret for _, secret in {(persons[row], self.secrets[row]) for row in part.rows})
+        varied = len(counts) >= self.level and max(counts.values()) * self.level <= size
+        return size >= self.level and (varied or not self.diversity)
 
     def attempt(self, node: Node, index: int) -> bool:
         """Split the node on one attribute if every part allows it; its bounds are tightened even if not."""
@@ -154,6 +164,7 @@ def mondrian(
     k: int | None = None,
     l: int | None = None,
     variant: str = "strict",
+    persons: Sequence[Any] | None = None,
 ) -> Node:
     """Return the split tree of the table; its leaves are the published classes."""
     level = k if l is None else l
@@ -161,7 +172,7 @@ def mondrian(
         raise ValueError(f"exactly one of k and l must be given; got k={k}, l={l}")
     if variant not in VARIANTS:
         raise ValueError(f"variant must be one of {VARIANTS}; got {variant!r}")
-    run = Run(records, secrets, attributes, level, l is not None, variant)
+    run = Run(records, secrets, attributes, level, l is not None, variant, persons)
     return run.grow(Node(list(range(len(records))), [attribute.top for attribute in attributes]))
 
 
