@@ -1,9 +1,10 @@
 """Six adversaries against every one of 10,000 Adult records at k = 5, as a user runs them; prints Markdown tables.
 
-python benchmarks/panel.py [--data FOLDER] [--records 20] [--parts before after run power]
+python benchmarks/panel.py [--data FOLDER] [--records 20] [--parts before after run power overlap]
 `before` trains on one weighted or repeated row a secret of each class, with the default number of threads; `after` is the
 adversary as it is now, on the same records. Processor seconds are of all threads and processes: they are distorted less by
-other work on the machine. `power` compares the adversaries of the default panel with a counted decision tree on three tables.
+other work on the machine. `power` compares the adversaries of the default panel with a counted decision tree on three tables;
+`overlap` compares those of releases without a split tree, where persons are published raw beside the bands of the others.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +34,15 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.exact_engine import NUMERIC, QI, RULES, SECRET, adult_rows, adult_table  # noqa: E402
+from dit_dask.adversaries import OVERLAP_PANEL  # noqa: E402
 from dit_dask.adversaries.classifier import Classifier  # noqa: E402
 from dit_dask.audit.build import build_tests  # noqa: E402
 from dit_dask.audit.grammar import check_config  # noqa: E402
 from dit_dask.encoders.tf import TF  # noqa: E402
 from dit_dask.engines import ENGINES  # noqa: E402
 from dit_dask.inputs.load import load  # noqa: E402
+from dit_dask.values.release import Ranges, Release  # noqa: E402
+from dit_dask.values.table import Table  # noqa: E402
 
 ROWS = 10_000
 TREE = "sklearn.tree.DecisionTreeClassifier"
@@ -192,13 +197,63 @@ def power(data: Path, records: int) -> None:
                 print(f"| {title} | {built.id.split('.')[0]} | {name} | {figures} | {beyond} |", flush=True)
 
 
+@dataclass(frozen=True)
+class Bands:
+    """Publishes four equal bands of the first attribute and nothing else, but the last `raw` distinct records as they are."""
+
+    raw: int
+    claim: None = None
+
+    def release(self, table: Table, _rng: np.random.Generator) -> Release:
+        """Bands are fixed by the domain; classes that publish the same are one."""
+        low, high = table.codes.copy(), table.codes.copy()
+        banded = slice(0, max(0, table.distinct - self.raw))
+        for place, attribute in enumerate(table.schema.quasi_identifiers):
+            levels = len(attribute.levels)
+            width = -(-levels // 4) if place == 0 else levels
+            low[banded, place] = table.codes[banded, place] // width * width
+            high[banded, place] = np.minimum(low[banded, place] + width, levels) - 1
+        published, own = np.unique(np.concatenate([low, high], axis=1), axis=0, return_inverse=True)
+        counts = np.zeros((len(published), len(table.schema.sensitive.levels)), np.int64)
+        np.add.at(counts, (own.ravel(), table.secret), table.weights)
+        return Release(table.schema, Ranges(*np.split(published, 2, axis=1)), counts)
+
+
+def overlap(data: Path, records: int) -> None:
+    """Print what each adversary finds of persons who are published raw beside wide bands, and of the others."""
+    print(
+        f"\n{records} records of each table, drawn at random, and the last ten; milliseconds of processor to learn a release\n"
+    )
+    print("| table | published raw | adversary | delta | mean | d of the last record | ms |\n|---|---|---|---|---|---|---|")
+    for title, (frame, numeric, categorical, secret) in power_tables(data).items():
+        kinds = dict.fromkeys(numeric, "numeric") | dict.fromkeys(categorical, "categorical")
+        schema = {"quasi_identifiers": {name: {"kind": kind} for name, kind in kinds.items()}, "sensitive": secret}
+        test = {"sanitizer": "raw", "adversary": list(OVERLAP_PANEL)}
+        config = check_config({"version": 1, "data": {"source": "frame"}, "schema": schema, "tests": [test]}, ".")
+        rows = load(config, frame)
+        (built,) = build_tests(config, rows, lambda path, _where: path)
+        table = rows.table
+        drawn = np.random.default_rng(1).choice(table.distinct, records, replace=False)
+        chosen = np.union1d(drawn, np.arange(table.distinct - 10, table.distinct))
+        targets = table.codes[chosen]
+        for raw in (0, 1, 10):
+            procedure = replace(built.procedure, sanitizer=Bands(raw))
+            shifts = ENGINES["brute-force"].influence(table, chosen, procedure).shifts
+            release = procedure.sanitizer.release(table, np.random.default_rng(0))
+            for name, one in shifts.items():
+                learn = procedure.adversaries[name].beliefs
+                cost, _ = milliseconds(lambda at, its=learn, of=release, who=targets: its(of, TF(), who[at]), 100)
+                figures = f"{one.distance.max():.3g} | {one.distance.mean():.3g} | {one.distance[-1]:.3g} | {cost:.3f}"
+                print(f"| {title} | {raw} | {name} | {figures} |", flush=True)
+
+
 def main() -> None:
     """Print the parts that are wanted."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DIT_DATA") or ROOT.parent / "shared" / "data"))
     parser.add_argument("--records", type=int, default=20)
     parser.add_argument("--power-records", type=int, default=400)
-    parser.add_argument("--parts", nargs="+", default=["before", "after", "run", "power"])
+    parser.add_argument("--parts", nargs="+", default=["before", "after", "run", "power", "overlap"])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as name:
@@ -209,6 +264,8 @@ def main() -> None:
             run(config, Path(name))
         if "power" in options.parts:
             power(options.data, options.power_records)
+        if "overlap" in options.parts:
+            overlap(options.data, options.power_records)
 
 
 if __name__ == "__main__":

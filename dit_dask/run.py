@@ -28,7 +28,7 @@ from dit_dask.audit.state import TestState
 from dit_dask.audit.summary import Outcome, TestSummary, summarise
 from dit_dask.audit.test import Test
 from dit_dask.audit.verdict import Evidence, RunVerdict, claim_verdict, judge, read_verdict, write_verdict
-from dit_dask.audit.warnings import data_warnings, gate_warnings, release_warnings
+from dit_dask.audit.warnings import baseline_warnings, data_warnings, gate_warnings, release_warnings
 from dit_dask.config.document import Config
 from dit_dask.errors import DitError, InputError
 from dit_dask.execution import external, measures, tests
@@ -267,9 +267,9 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     stored = manifest.read(prepared.folder)
     if stored and _is_finished(prepared, stored, states):  # the same audit ran elsewhere at the same time and was first
         return _publish_stored(prepared, stored)
-    attainable = {test: baseline.attainable for baseline in baselines for test in baseline.tests}
+    planted = {test: (baseline.attainable, baseline.planting_error) for baseline in baselines for test in baseline.tests}
     pairs = zip(states, outcomes, strict=True)
-    summaries = [summarise(state, outcome, attainable[state.test.id]) for state, outcome in pairs]
+    summaries = [summarise(state, outcome, *planted[state.test.id]) for state, outcome in pairs]
     curves = {one.test: outcome.points for one, outcome in zip(summaries, outcomes, strict=True)}
     controls = [control for baseline in baselines for control in baseline.controls]
     results = Results(summaries, curves, entries, RunVerdict(controls=controls))
@@ -477,6 +477,7 @@ def _judge(prepared: PreparedRun, results: Results) -> RunVerdict:
     verdicts = judge(chosen, Evidence(summaries, results.entries, results.distributions()), own)
     controls = results.verdict.controls if config.controls else ()
     warnings = [*data_warnings(prepared.rows, prepared.person_ids), *release_warnings(summaries)]
+    warnings += baseline_warnings(summaries, controls)
     warnings += gate_warnings(chosen, own, summaries, prepared.rows, controls)
     judged = {verdict.test for verdict in verdicts if verdict.gate == CLAIMS}
     for one in summaries:

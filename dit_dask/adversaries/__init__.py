@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from dit_dask.adversaries import bernoulli_nb, classifier, conditional_frequency
+from dit_dask.adversaries import bernoulli_nb, classifier, conditional_frequency, narrowest_class
 from dit_dask.config.registry import Registry
 from dit_dask.encoders import Encoder
 from dit_dask.values.release import Release
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 IMPORT_PATH = classifier.KIND
 PANEL = ("bernoulli-nb", "conditional-frequency")  # exact, cheap, and blind to different things
+OVERLAP_PANEL = (*PANEL, "narrowest-class")
+
+
+def default_panel(*, disjoint: bool) -> tuple[str, ...]:
+    """Name the default adversaries; where several classes may cover one record, also the one that prefers the narrowest."""
+    return PANEL if disjoint else OVERLAP_PANEL
 
 
 class Adversary(Protocol):
@@ -25,5 +31,10 @@ class Adversary(Protocol):
 
 
 ADVERSARIES: Registry[Adversary] = Registry(
-    "dit_dask.adversaries", {"bernoulli-nb": bernoulli_nb.KIND, "conditional-frequency": conditional_frequency.KIND}
+    "dit_dask.adversaries",
+    {
+        "bernoulli-nb": bernoulli_nb.KIND,
+        "conditional-frequency": conditional_frequency.KIND,
+        "narrowest-class": narrowest_class.KIND,
+    },
 )

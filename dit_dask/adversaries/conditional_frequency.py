@@ -12,7 +12,7 @@ from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
     from dit_dask.encoders import Encoder
-    from dit_dask.values.arrays import Codes, Floats
+    from dit_dask.values.arrays import Codes, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,14 @@ class ConditionalFrequency:
         else:
             chosen = release.counts[release.covers(target).all(axis=1)]
             chosen = chosen if len(chosen) else release.counts
-        counts = chosen.sum(axis=0)
-        shares: Floats = counts / counts.sum()
-        return shares
+        return shares_of(chosen)
+
+
+def shares_of(counts: Ints) -> Floats:
+    """Return (n,): the share of each secret in classes that hold counts[c, n]."""
+    together = counts.sum(axis=0)
+    shares: Floats = together / together.sum()
+    return shares
 
 
 def _build(_parameters: Mapping[str, Any], _context: Context) -> ConditionalFrequency:

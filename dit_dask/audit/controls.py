@@ -14,7 +14,7 @@ class ControlSummary:
     """One control: its name, the tests it is a control of, its statistics, and those of each adversary.
 
     `sampled` says how many records were tested where all would take too long; `left_out` names adversaries that were not asked
-    for that reason.
+    for that reason. A control that could not be tested has an `error`, and no figures.
     """
 
     control: str
@@ -23,6 +23,7 @@ class ControlSummary:
     adversaries: Mapping[str, Statistics]
     sampled: int | None = None
     left_out: Sequence[str] = ()
+    error: str | None = None
 
     def document(self) -> dict[str, Any]:
         """As in verdict.json."""
@@ -33,11 +34,12 @@ class ControlSummary:
             "adversaries": {name: one.document() for name, one in self.adversaries.items()},
             "sampled": self.sampled,
             "left_out": list(self.left_out),
+            **({} if self.error is None else {"error": self.error}),
         }
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> ControlSummary:
         """The inverse of `document`."""
         adversaries = {name: Statistics.read(one) for name, one in document["adversaries"].items()}
-        sampled, left_out = document["sampled"], tuple(document["left_out"])
-        return cls(document["control"], tuple(document["tests"]), Statistics.read(document), adversaries, sampled, left_out)
+        more = document["sampled"], tuple(document["left_out"]), document.get("error")
+        return cls(document["control"], tuple(document["tests"]), Statistics.read(document), adversaries, *more)

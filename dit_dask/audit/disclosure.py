@@ -58,7 +58,7 @@ def shareable_run_verdict(verdict: RunVerdict, hidden: Sequence[str]) -> RunVerd
     """Return the verdict of a run without figures and warnings of the hidden tests, and without controls of few rows."""
     verdicts = [shareable_verdict(one, hidden) for one in verdict.verdicts]
     counted = [(control, control.statistics.figure("subjects") or 0) for control in verdict.controls]
-    controls = [control for control, rows in counted if rows >= MIN_DISCLOSED_COUNT]
+    controls = [control for control, rows in counted if rows >= MIN_DISCLOSED_COUNT or control.error is not None]
     warnings = [text for text in verdict.warnings if not text.startswith(tuple(f"{test}: " for test in hidden))]
     return replace(verdict, verdicts=verdicts, controls=controls, warnings=warnings)
 

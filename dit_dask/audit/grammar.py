@@ -34,16 +34,17 @@ class TestDocument:
     __test__ = False
 
     def __init__(self) -> None:
-        self._records: dict[str, Record] = {}  # looking for registered components takes some ms, and a sweep has many points
+        self._records: dict[tuple[str, bool], Record] = {}  # looking for components takes some ms, a sweep has many points
 
     def record(self, document: Any) -> Record:
         """The keys that this test may have."""
         sanitizer = document.get("sanitizer") if isinstance(document, Mapping) else None
         name = sanitizer.get("name") if isinstance(sanitizer, Mapping) else sanitizer
-        procedure = SANITIZERS[name].procedure if isinstance(name, str) and name in SANITIZERS else DEFAULT
-        if procedure not in self._records:
-            self._records[procedure] = PROCEDURES[procedure].record()
-        return self._records[procedure]
+        kind = SANITIZERS[name] if isinstance(name, str) and name in SANITIZERS else None
+        key = (DEFAULT, True) if kind is None else (kind.procedure, kind.disjoint)
+        if key not in self._records:
+            self._records[key] = PROCEDURES[key[0]].record(key[1])
+        return self._records[key]
 
     def check(self, value: Any, where: str) -> TestConfig:
         """Check one point of a sweep."""
@@ -54,7 +55,7 @@ class TestDocument:
 
     def schema(self) -> dict[str, Any]:
         """Describe all kinds of tests as JSON Schema."""
-        return {"anyOf": [kind.record().schema() for kind in PROCEDURES.values()]}
+        return {"anyOf": [kind.record(True).schema() for kind in PROCEDURES.values()]}
 
     def rewrite(self, document: Any, decide: Any, where: str) -> Any:
         """Rewrite by the keys that this test has."""

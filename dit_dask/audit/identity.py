@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from dit_dask.adversaries import PANEL
+from dit_dask.adversaries import default_panel
 from dit_dask.config.constraints import result_document
 from dit_dask.config.document import Config
 from dit_dask.config.table import DATA, SCHEMA
+from dit_dask.sanitizers import SANITIZERS
 from dit_dask.storage.redaction import public_url
 from dit_dask.values.table import Rows
 
@@ -38,9 +39,10 @@ def test_id(parameters: Mapping[str, Any], *, names_adversary: bool = False) -> 
     if parameters.get("label") is not None and not names_adversary:
         return f"{parameters['label']}{end}"
     parts = [*([parameters["label"]] if parameters.get("label") is not None else []), _label(parameters["sanitizer"])]
+    panel = default_panel(disjoint=SANITIZERS[parameters["sanitizer"]["name"]].disjoint)
     for key, default in DEFAULT_LABELS.items():
         value = parameters.get(key)
-        label = _adversary_label(value, always=names_adversary) if key == "adversary" else _value_label(key, value)
+        label = _value_label(key, value) if key != "adversary" else _adversary_label(value, panel, always=names_adversary)
         parts += [label] if value is not None and label != default else []
     identity = f"{'.'.join(parts)}{end}"
     return identity if len(identity) <= LONGEST_ID else hashed_id(identity, parameters)
@@ -65,13 +67,13 @@ def _value_label(key: str, value: Any) -> str:
     return f"{key}{value}" if isinstance(value, int) else _label(value)
 
 
-def _adversary_label(value: Any, *, always: bool) -> str:
-    """The panel and its first member are named only if asked for; other sets are joined names."""
+def _adversary_label(value: Any, panel: tuple[str, ...], *, always: bool) -> str:
+    """The default panel and its first member are named only if asked for; other sets are joined names."""
     several = [one for one in (value if isinstance(value, list) else [value]) if one is not None]
     names = tuple(one["name"] for one in several)
-    if names == PANEL:
+    if names == panel:
         return "panel" if always else ""
-    if not several or (names == PANEL[:1] and not always):
+    if not several or (names == panel[:1] and not always):
         return ""
     labels = "-".join(_label(one) for one in several)
     return labels if len(labels) <= LONGEST_PART else f"{labels[: LONGEST_PART - 9]}-{short_hash(value)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, PANEL, Adversary
+from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, Adversary, default_panel
 from dit_dask.audit.identity import short_hash
 from dit_dask.config.constraints import (
     Choice,
@@ -32,7 +32,6 @@ from dit_dask.sanitizers import SANITIZERS, is_randomised, noise
 
 DEFAULT = "release"
 MOST_REPEATS = 100_000
-_PANEL = tuple(ComponentConfig(name) for name in PANEL)
 RECORDS = Field(
     OneOf(
         [
@@ -71,14 +70,15 @@ def _test_record(fields: Mapping[str, Field]) -> Record:
     return Record(named, partial(TestConfig, keys=tuple(named)))
 
 
-def release_record() -> Record:
+def release_record(disjoint: bool) -> Record:
     """The keys of a test that sanitises and trains; registries are read here, so that installed third parties count."""
+    panel = tuple(ComponentConfig(name) for name in default_panel(disjoint=disjoint))
     return _test_record(
         {
             "sanitizer": Field(Component(SANITIZERS.records())),
             "encoder": Field(Component(ENCODERS.records()), ComponentConfig("tf"), sweep=True),
             "adversary": Field(
-                _adversaries(), _PANEL, description="panel, one adversary, or a list: the largest distance counts"
+                _adversaries(panel), panel, description="panel, one adversary, or a list: the largest distance counts"
             ),
             "distance": Field(Component(DISTANCES.records()), ComponentConfig("emd"), sweep=True),
             "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
@@ -90,9 +90,9 @@ def release_record() -> Record:
     )
 
 
-def _adversaries() -> Components:
+def _adversaries(panel: tuple[ComponentConfig, ...]) -> Components:
     hint = "; the import path of a scikit-learn classifier such as sklearn.tree.DecisionTreeClassifier is allowed, too"
-    return Components(Component(ADVERSARIES.records() | {"panel": Record()}, IMPORT_PATH.parameters, hint), {"panel": _PANEL})
+    return Components(Component(ADVERSARIES.records() | {"panel": Record()}, IMPORT_PATH.parameters, hint), {"panel": panel})
 
 
 def build_release(point: TestConfig, context: Context, sanitizer: Any) -> ReleaseProcedure:
@@ -129,7 +129,7 @@ def _build_adversaries(components: Sequence[ComponentConfig], context: Context) 
     return built
 
 
-def noisy_record() -> Record:
+def noisy_record(_disjoint: bool) -> Record:
     """The keys of a test on noisy counts, which are their own sanitizer and adversary."""
     method = Field(Choice(("exact", "simulate")), None, sweep=True, description="exact is for laplace, and its default")
     coupling = Field(Choice(COUPLINGS), "independent", sweep=True, description="common: the same noise on both sides")
@@ -167,9 +167,9 @@ def build_noisy(point: TestConfig, context: Context, protection: noise.Protectio
 
 @dataclass(frozen=True)
 class ProcedureKind:
-    """The keys of a test, and how its procedure is built from them and its sanitizer."""
+    """The keys of a test, which depend on whether the sanitizer's classes are disjoint, and how its procedure is built."""
 
-    record: Callable[[], Record]
+    record: Callable[[bool], Record]
     build: Callable[[TestConfig, Context, Any], Procedure]
 
 

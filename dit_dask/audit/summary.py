@@ -106,6 +106,7 @@ class TestSummary:
     identical: IdenticalRows = NO_IDENTICAL_ROWS
     persons_unknown: bool = False  # the release does not tell in which classes the rows of a person are
     withheld: bool = False  # too few rows: its figures are in the private tier only
+    planting_error: str | None = None  # why nobody knows what is attainable
 
     def figure(self, name: str, key: str | None = None) -> Figure:
         """The figure of a statistic, whether it is of the distances, the release or the engine."""
@@ -177,6 +178,8 @@ class TestSummary:
             shown["persons_unknown"] = True
         if self.withheld:
             shown["withheld"] = True
+        if self.planting_error is not None:
+            shown["planting_error"] = self.planting_error
         return shown
 
     @classmethod
@@ -203,6 +206,7 @@ class TestSummary:
             IdenticalRows(**document.get("identical_rows", {})),
             document.get("persons_unknown", False),
             document.get("withheld", False),
+            document.get("planting_error"),
         )
 
 
@@ -237,8 +241,10 @@ def _read_sampling(document: Mapping[str, Any]) -> Sampling:
     return Sampling(document["rows"], document["confidence"], intervals, document["above_delta_at_most"])
 
 
-def summarise(state: TestState, outcome: Outcome, attainable: Attainable | None) -> TestSummary:
-    """Put together what is known of a finished test, and what its planted person reaches."""
+def summarise(
+    state: TestState, outcome: Outcome, attainable: Attainable | None, planting_error: str | None = None
+) -> TestSummary:
+    """Put together what is known of a finished test, and what its planted person reaches, or why nobody knows."""
     test, release = state.test, outcome.release
     added = test.procedure.summarise_estimates(test.rows.table, state.all_estimates(), outcome.loss)
     return TestSummary(
@@ -261,6 +267,7 @@ def summarise(state: TestState, outcome: Outcome, attainable: Attainable | None)
         release.homogeneous,
         release.identical,
         release.persons_unknown,
+        planting_error=planting_error,
     )
 
 

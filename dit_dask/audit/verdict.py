@@ -19,7 +19,6 @@ from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
     from dit_dask.audit.summary import TestSummary
-    from dit_dask.engines.power import Attainable
 
 NAME = "verdict.json"
 Status = Literal["passed", "failed", "inconclusive", "none"]
@@ -216,25 +215,37 @@ def _doubt(gate: Gate, summary: TestSummary) -> str | None:
             "no removal changed anything: the sanitizer does not depend on its input, or returns a stored result; a release "
             "that no person influences cannot be told from one that was not made from this table"
         )
-    return _lack_of_power(gate, statistic.power, summary.attainable)
+    return _lack_of_power(gate, statistic.power, summary)
 
 
-def _lack_of_power(gate: Gate, power: Power, reached: Attainable | None) -> str | None:
+def _lack_of_power(gate: Gate, power: Power, summary: TestSummary) -> str | None:
     """Return why the planted person could not have broken a gate, or None if that person could."""
+    reached = summary.attainable
     if reached is None:
-        return "nobody knows what this test could have shown at most"
+        return _unplanted(summary)
     number = float(gate.key) if power == "key" and gate.key is not None else float(gate.limit or 0.0)
     if power == "prediction":
-        could_fail = reached.changes_prediction
-        shown = "changes no prediction"
+        could_fail, shown = reached.changes_prediction, f"changes no prediction ({reached.adversary})"
+    elif power == "gain":
+        could_fail, shown = number < reached.gain, f"brings a gain of only {reached.gain:.4g}"
     else:
-        most_reached = reached.gain if power == "gain" else reached.distance
-        could_fail, shown = number < most_reached, f"reaches only {most_reached:.4g}"
+        could_fail, shown = number < reached.distance, f"reaches only {reached.distance:.4g} ({reached.adversary})"
     if could_fail:
         return None
     return (
-        f"even the most influential person that could be in this table, published raw, {shown} ({reached.adversary}), "
+        f"even the most influential person that could be in this table, published raw, {shown}, "
         f"so this gate could not have failed: {ADVICE}"
+    )
+
+
+def _unplanted(summary: TestSummary) -> str:
+    """Say that the planted person is not there to be compared with, and why."""
+    unknown = "nobody knows what this test could have shown at most"
+    if summary.planting_error is None:
+        return unknown
+    return (
+        f"no person could be planted, because an adversary failed on the raw table ({summary.planting_error}), so {unknown}: "
+        "use an adversary that can learn from the raw table, too"
     )
 
 

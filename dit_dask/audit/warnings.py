@@ -170,6 +170,20 @@ def release_warnings(summaries: Sequence[TestSummary]) -> list[str]:
     return [line for one in summaries if one.is_sanitised for check in checks for line in check(one)]
 
 
+def baseline_warnings(summaries: Sequence[TestSummary], controls: Sequence[ControlSummary]) -> list[str]:
+    """What tests cannot be compared with, because an adversary failed there."""
+    missing = [(test, control) for control in controls if control.error is not None for test in control.tests]
+    unplanted = [one for one in summaries if one.is_sanitised and one.planting_error is not None]
+    return [
+        *(f"{test}: the control {one.control} is missing: an adversary failed on it ({one.error})" for test, one in missing),
+        *(
+            f"{one.test}: no person could be planted, because an adversary failed on the raw table ({one.planting_error}): "
+            "gates on distances and gains cannot be passed"
+            for one in unplanted
+        ),
+    ]
+
+
 def _identical(summary: TestSummary) -> Iterator[str]:
     found = summary.identical
     if found.repeated > 1:

@@ -104,8 +104,9 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     memory = partial(cluster.memory, chosen)
     workers = runner.Workers(connect, cluster.workers(chosen), memory, chosen.stall_seconds, chosen.only_if_long)
     finished = runner.run(prepared, workers, progress, fresh=getattr(options, "fresh", False))
+    loud = progress if options.json else choose_progress(quiet=False)  # --quiet hides no warning, unless the document has it
     for warning in finished.verdict.warnings:
-        progress.note(f"warning: {warning}")
+        loud.note(f"warning: {warning}")
     if options.json:
         write_lines(dump_json(run_document(finished)))
     else:
@@ -118,7 +119,7 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
         _print_verdicts(finished.verdict.verdicts)
         write_line(finished.folder.url)
     if finished.stopped:
-        progress.note("stopped early: a gate has already failed; without stop_on_breach the same command goes on to the end")
+        loud.note("stopped early: a gate has already failed; without stop_on_breach the same command goes on to the end")
     if finished.personal_data:
         progress.note(
             f"personal data, not to be shared: {', '.join(_shorten(finished.personal_data))} in {finished.folder.url}; "

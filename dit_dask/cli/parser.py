@@ -243,7 +243,7 @@ def _add_json(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def _add_quiet(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr; warnings and errors stay")
 
 
 def _add_show_values(parser: argparse.ArgumentParser) -> None:

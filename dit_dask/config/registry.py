@@ -47,13 +47,15 @@ class Context:
 class Kind(Generic[T]):
     """One registered thing.
 
-    For sanitizers: `sees_rows` where it takes the rows' own cells instead of codes; `procedure` is how it is audited.
+    For sanitizers: `sees_rows` where it takes the rows' own cells instead of codes; `procedure` is how it is audited;
+    `disjoint` where its releases have a split tree, or classes of which no two cover the same record.
     """
 
     parameters: Record
     build: Callable[[Mapping[str, Any], Context], T]
     sees_rows: bool = False
     procedure: str = "release"
+    disjoint: bool = False
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ from numba import typeof
 from dit_dask.adversaries import Adversary
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
+from dit_dask.adversaries.narrowest_class import NarrowestClass
 from dit_dask.encoders.tf import TF
 from dit_dask.engines.exact_counts import Counts, CountSource, MondrianCounts, Needs, RawCounts, SuppressedCounts
 from dit_dask.engines.influence import Influence, compare, join
@@ -52,7 +53,11 @@ SOURCES: Mapping[type, Callable[[Table, Any], CountSource]] = {
     Raw: lambda table, _sanitizer: RawCounts(table),
     Suppressed: lambda table, _sanitizer: SuppressedCounts(table),
 }
-BELIEFS: Mapping[type, Callable[[Counts], Floats]] = {BernoulliNB: _naive_bayes, ConditionalFrequency: _frequencies}
+BELIEFS: Mapping[type, Callable[[Counts], Floats]] = {
+    BernoulliNB: _naive_bayes,
+    ConditionalFrequency: _frequencies,
+    NarrowestClass: _frequencies,  # the same, for these sanitizers have a split tree or disjoint classes
+}
 
 
 def applies(procedure: object) -> str | None:
@@ -115,7 +120,7 @@ def blocks(
     """
     source = count_source(table, sanitizer)
     kinds = [type(adversary) for adversary in adversaries]
-    needs = Needs(BernoulliNB in kinds, ConditionalFrequency in kinds)
+    needs = Needs(BernoulliNB in kinds, any(BELIEFS[kind] is _frequencies for kind in kinds))
     places = source.places[records].astype(np.int64)
     along = np.argsort(places, kind="stable")
     columns = table.codes.shape[1] if needs.coverage else 4  # the beliefs of a target take as much as four columns

@@ -21,9 +21,11 @@ from dit_dask import seeds
 from dit_dask.adversaries import Adversary
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
+from dit_dask.adversaries.narrowest_class import NarrowestClass
 from dit_dask.distances import Distance, scaled_sum
 from dit_dask.encoders import Encoder
 from dit_dask.engines.gain import CHANGED, Shift, join_shifts, shift
+from dit_dask.errors import InputError
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.table import Table, collapse
 
@@ -38,10 +40,11 @@ TRAINED, TRAINED_WORST = 12, 12  # candidates of an adversary that must be train
 
 @dataclass(frozen=True)
 class Attainable:
-    """What the planted person reaches: the largest distance and gain, whether a prediction changes, and who found it.
+    """What the planted person reaches: the largest distance and who found it, the largest gain, whether a prediction changes.
 
-    `candidates` says how many planted persons were tried; `is_sampled`, that there are more. Adversaries that must be trained
-    are not examined where others are there.
+    Distance and gain are the largest over candidates and adversaries; the prediction is that of the adversary with the largest
+    distance, as in a test. `candidates` says how many planted persons were tried; `is_sampled`, that there are more.
+    Adversaries that must be trained are not examined where others are there.
     """
 
     distance: float
@@ -118,7 +121,7 @@ class Candidates:
 def attainable(
     table: Table, adversaries: Mapping[str, Adversary], encoder: Encoder, distance: Distance, seed: int
 ) -> Attainable:
-    """Plant persons and return the best that any adversary reaches."""
+    """Plant persons and return the largest distance that any adversary reaches, and the largest gain, maybe of another one."""
     if table.ids is not None:  # row by row: the raw table has each distinct record once
         table = collapse(table.schema, table.codes, table.secret)[0]
     counts = RawCounts.of(table)
@@ -127,7 +130,8 @@ def attainable(
         reached = [_reach_closed(name, form(table, counts), distance, seed) for name, form in closed.items()]
     else:
         reached = [_reach_trained(name, one, encoder, distance, table, counts, seed) for name, one in adversaries.items()]
-    return max(reached, key=lambda one: one.distance)
+    best = max(reached, key=lambda one: one.distance)
+    return replace(best, gain=max(one.gain for one in reached))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +195,7 @@ ClosedForm = NaiveBayes | ClassShares
 CLOSED_FORMS: dict[type, Callable[[Table, RawCounts], ClosedForm]] = {
     BernoulliNB: lambda _table, counts: NaiveBayes(counts),
     ConditionalFrequency: ClassShares.of,
+    NarrowestClass: ClassShares.of,  # classes of a raw table are disjoint
 }
 
 
@@ -271,6 +276,8 @@ def _reach_trained(
             warnings.simplefilter("ignore")
             for side, one in enumerate((planted, table)):
                 sides[side, place] = adversary.beliefs(Raw().release(one, rng), encoder, target)
+    if not np.isfinite(sides).all():
+        raise InputError("the adversary returned beliefs that are not numbers")
     found = shift(sides[0], sides[1], tried.secret.astype(np.int32), distance)
     return _best(name, found, len(tried), is_sampled=len(tried) < everyone)
 

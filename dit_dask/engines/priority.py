@@ -9,6 +9,7 @@ import numpy as np
 from dit_dask.adversaries import Adversary
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
+from dit_dask.adversaries.narrowest_class import NarrowestClass
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
@@ -16,7 +17,7 @@ from dit_dask.values.table import Table
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats
 
-CHEAP = (BernoulliNB, ConditionalFrequency)  # others train a model for each record
+CHEAP = (BernoulliNB, ConditionalFrequency, NarrowestClass)  # others train a model for each record
 
 
 def estimated_influence(table: Table, release: Release, procedure: ReleaseProcedure) -> Floats:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from dit_dask import seeds
 from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.persons import PersonDistances
-from dit_dask.audit.statistics import Distribution, describe, describe_adversaries
+from dit_dask.audit.statistics import Distribution, Statistics, describe, describe_adversaries
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence, choose
 from dit_dask.engines.controls import attainable_by, control_procedures
@@ -22,12 +21,15 @@ from dit_dask.engines.influence import Procedure
 from dit_dask.engines.mixed import exact_adversaries
 from dit_dask.engines.power import Attainable
 from dit_dask.engines.release_procedure import ReleaseProcedure
+from dit_dask.errors import DitError, InputError, class_name
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.session import TaskSession
 from dit_dask.values.table import Rows
 
 MOST_TRAINED = 50  # records of a control whose adversaries must be trained for each
 SHARED_KEYS = ("encoder", "adversary", "distance", "records")
+REFUSALS = (ArithmeticError, AttributeError, InputError, LookupError, RuntimeError, TypeError, ValueError)
+"""What an adversary may raise on another release than that of the test; other errors are those of the machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +45,12 @@ class BaselinePlan:
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """What the planted person reaches in some tests, and their controls."""
+    """What the planted person reaches in some tests, or why nobody knows, and their controls."""
 
     tests: tuple[str, ...]
     attainable: Attainable | None
     controls: Sequence[ControlSummary]
+    planting_error: str | None = None
 
 
 def plan_baselines(tests: Sequence[Test], rows: Rows, seed: int) -> list[BaselinePlan]:
@@ -80,15 +83,22 @@ def execute_baselines(runner: TaskRunner, plans: Sequence[BaselinePlan], *, cont
 
 
 def baseline_of(plan: BaselinePlan, controls: bool) -> Baseline:
-    """On a worker: plant persons, and test the controls."""
-    procedures = control_procedures(plan.procedure) if controls else {}
-    found, reached = [], None
-    for name, procedure in procedures.items():
-        with suppress(ArithmeticError, LookupError, TypeError, ValueError):  # an adversary may refuse another release
+    """On a worker: plant persons, and test the controls; an adversary that refuses these releases is named, not hidden."""
+    found: list[ControlSummary] = []
+    for name, procedure in (control_procedures(plan.procedure) if controls else {}).items():
+        try:
             found.append(_control(name, procedure, plan))
-    with suppress(ArithmeticError, LookupError, TypeError, ValueError):  # then nobody knows, and no gate passes
-        reached = attainable_by(plan.procedure, plan.rows.table)
-    return Baseline(plan.tests, reached, found)
+        except REFUSALS as error:
+            found.append(ControlSummary(name, plan.tests, Statistics({}), {}, error=_reason(error)))
+    try:
+        return Baseline(plan.tests, attainable_by(plan.procedure, plan.rows.table), found)
+    except REFUSALS as error:
+        return Baseline(plan.tests, None, found, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    """Name the type of an error: a message of another package may hold values of the data."""
+    return str(error) if isinstance(error, DitError) else class_name(type(error))
 
 
 def _control(name: str, procedure: Procedure, plan: BaselinePlan) -> ControlSummary:

@@ -117,6 +117,7 @@ def control_names(controls: Sequence[ControlSummary]) -> list[str]:
     kinds = [control.control for control in controls]
     return [
         f"control: {one.control}"
+        + ("" if one.error is None else ", missing")
         + (f" (of {one.tests[0]}{', …' if len(one.tests) > 1 else ''})" if kinds.count(one.control) > 1 else "")
         for one in controls
     ]

@@ -67,4 +67,5 @@ KIND = Kind(
         }
     ),
     _build,
+    disjoint=True,
 )

@@ -47,4 +47,4 @@ def _build(_parameters: Mapping[str, Any], _context: Context) -> Raw:
     return Raw()
 
 
-KIND = Kind(Record(), _build)
+KIND = Kind(Record(), _build, disjoint=True)

@@ -36,4 +36,4 @@ def _build(_parameters: Mapping[str, Any], _context: Context) -> Suppressed:
     return Suppressed()
 
 
-KIND = Kind(Record(), _build)
+KIND = Kind(Record(), _build, disjoint=True)

@@ -131,5 +131,6 @@ KIND = Kind(
         }
     ),
     _build,
+    disjoint=True,
 )
-RESAMPLE = Kind(Record(), _build_resample)
+RESAMPLE = Kind(Record(), _build_resample, disjoint=True)

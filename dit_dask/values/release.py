@@ -61,6 +61,10 @@ class Ranges:
         code = np.arange(levels)
         return value.ravel(), (ends[:, :1] <= code) & (code <= ends[:, 1:])
 
+    def widths(self, classes: Ints) -> Ints:
+        """Return (m, d): how many codes the values of some classes cover."""
+        return self.high[classes].astype(np.int64) - self.low[classes] + 1
+
     def keys(self) -> Codes:
         """Return (classes, …): equal rows publish the same values."""
         return np.concatenate([self.low, self.high], axis=1)
@@ -85,6 +89,11 @@ class Sets:
     def coverage(self, attribute: int, _levels: int) -> tuple[Ints, Bools]:
         """Return which distinct value of an attribute each class publishes, and (values, levels) what those cover."""
         return self.value[:, attribute].astype(np.int64), self.sets[attribute]
+
+    def widths(self, classes: Ints) -> Ints:
+        """Return (m, d): how many codes the values of some classes cover."""
+        columns = zip(self.sets, self.value[classes].T, strict=True)
+        return np.column_stack([np.count_nonzero(sets[value], axis=1) for sets, value in columns])
 
     def keys(self) -> Codes:
         """Return (classes, d): equal rows publish the same values."""

@@ -90,6 +90,19 @@ def test_fresh_starts_over(config_file: Path, tmp_path: Path) -> None:
     assert all(after[path][1] == before[path][1] for path in before)
 
 
+def test_quiet_hides_progress_but_no_warning(config_file: Path, tmp_path: Path) -> None:
+    done = dit("run", config_file, "--out", tmp_path / "runs", "--quiet", "--set", "gates=['delta <= 1.9']")
+    (folder,) = (tmp_path / "runs").glob("people-*")
+    expected = json.loads((folder / "verdict.json").read_text())["warnings"]
+    assert any("only 60 rows are used" in warning for warning in expected)
+    assert done.stderr.splitlines() == [f"dit: warning: {warning}" for warning in expected]
+    stopped = dit(
+        *("run", config_file, "--out", tmp_path / "stopped", "--quiet"),
+        *("--set", "gates=['delta <= 1e-9']", "--set", "stop_on_breach=true"),
+    )
+    assert (stopped.returncode, "stopped early: a gate has already failed" in stopped.stderr) == (1, True)
+
+
 KEYS = ["run", "status", "tests", "measures", "verdicts", "warnings"]
 
 

@@ -40,7 +40,7 @@ def test_it_says_what_it_cannot_run() -> None:
     assert exact.applies(other) == "the exact engine needs Mondrian or Raw or Suppressed"
     refusals = {
         "sanitizer": "the exact engine needs Mondrian or Raw or Suppressed; got SimpleNamespace",
-        "adversary": "the exact engine needs BernoulliNB or ConditionalFrequency; got SimpleNamespace",
+        "adversary": "the exact engine needs BernoulliNB or ConditionalFrequency or NarrowestClass; got SimpleNamespace",
         "encoder": "the exact engine needs TF; got SimpleNamespace",
     }
     for part, refusal in refusals.items():

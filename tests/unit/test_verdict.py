@@ -133,6 +133,10 @@ def test_a_test_that_nothing_influences_does_not_pass() -> None:
 
 def test_a_test_whose_power_is_unknown_does_not_pass() -> None:
     assert status("delta <= 0.2", attainable=None) == "inconclusive"
+    unplanted = summary("a", **SMALL, attainable=None, planting_error="ValueError")
+    (verdict,) = judge([parse("delta <= 0.2", "g")], Evidence([unplanted]))
+    assert verdict.status == "inconclusive"
+    assert "an adversary failed on the raw table (ValueError)" in verdict.reason
 
 
 def test_the_raw_table_is_not_judged() -> None:

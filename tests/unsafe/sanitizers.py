@@ -34,6 +34,20 @@ def exposes_one_person(frame: pd.DataFrame) -> pd.DataFrame:
     return released
 
 
+def exposes_one_age(frame: pd.DataFrame) -> pd.DataFrame:
+    """Publish bands, but the age of the oldest person, whose town stays suppressed."""
+    oldest = frame["age"].to_numpy().argmax()
+    released = bands(frame).reset_index(drop=True)
+    released.loc[oldest, "age"] = str(frame["age"].iloc[oldest])
+    return released
+
+
+def bands_of_two_widths(frame: pd.DataFrame) -> pd.DataFrame:
+    """Publish bands of 20 or of 60 years, depending on the town, which is suppressed: two classes cover every person."""
+    released = bands(frame)
+    return released.assign(age=released["age"].where(frame["town"] < "e", "[20, 80)"))
+
+
 def adds_the_names(frame: pd.DataFrame) -> pd.DataFrame:
     """Publish bands, and beside them a column that nobody asked for."""
     return bands(frame).assign(name=[f"person {number}" for number in frame.index])

@@ -75,6 +75,11 @@ def test_fixed_bands_of_an_external_function_pass() -> None:
     assert main(["gate", found.url, "--fail-on", "delta > 0.2", "--fail-on", "claims broken"]) == 0
 
 
+def test_classes_that_overlap_pass_if_all_are_large() -> None:
+    found = audit_external("bands_of_two_widths", clinic(100), ["delta <= 0.5", "smallest_class >= 5"])
+    assert (found.verdict.status, found.passed) == ("passed", True)
+
+
 def test_honest_synthetic_rows_pass(tmp_path: Path) -> None:
     found = closeness_of(FRESH, HOLDOUT, tmp_path, ["closeness passed"])
     assert (found.verdict.status, found.passed) == ("passed", True)
