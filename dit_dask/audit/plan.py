@@ -8,15 +8,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES
 from dit_dask.errors import InputError, describe
-from dit_dask.sanitizers.external.probe import ProbeResult
 from dit_dask.values.arrays import Bools, Ints, distinct
+
+if TYPE_CHECKING:
+    from dit_dask.sanitizers.external.probe import ProbeResult
 
 SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a task: enough to hide overhead, little enough to lose
 PROBE_SECONDS = 0.25
@@ -75,7 +77,11 @@ class TestPlan:
 
 
 def _read_probe(kept: Mapping[str, Any]) -> ProbeResult | None:
-    return ProbeResult(**kept["oracle"]) if "oracle" in kept else None
+    if "oracle" not in kept:
+        return None
+    from dit_dask.sanitizers.external.probe import ProbeResult
+
+    return ProbeResult(**kept["oracle"])
 
 
 def are_usable(plans: Mapping[str, TestPlan], tests: Sequence[Test]) -> bool:
