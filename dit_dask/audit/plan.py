@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a task: enough to hide overhead, little enough to lose
 PROBE_SECONDS = 0.25
 LEAST_GROWTH, MOST_GROWTH = 4, 32  # of the records from one probe to the next
+ENOUGH = 64  # a probe of so small a part of the records tells whether all of them take less time than a probe
 MOST_ROWS = 250_000  # of a part
 FEWEST_TASKS = 8  # a worker, of such a test: a failed gate should show before the end
 MOST_TASKS = 2**31  # no table has as many rows
@@ -182,6 +183,8 @@ def time_records(test: Test) -> Cost:
         growth = 2 * PROBE_SECONDS / max(several - one, 1e-9) if count > 1 else LEAST_GROWTH
         count = min(int(count * min(max(growth, LEAST_GROWTH), MOST_GROWTH)), len(records))
         several = seconds(count)
+        if count * ENOUGH >= len(records) and (several - one) * len(records) < PROBE_SECONDS * count:
+            break
     each = max(0.0, several - one) / (count - 1) if count > 1 else one
     return Cost(max(0.0, one - each), each)
 
