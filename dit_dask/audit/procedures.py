@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, Adversary, default_panel
 from dit_dask.audit.identity import short_hash
@@ -92,7 +93,8 @@ def release_record(disjoint: bool) -> Record:
 
 def _adversaries(panel: tuple[ComponentConfig, ...]) -> Components:
     hint = "; the import path of a scikit-learn classifier such as sklearn.tree.DecisionTreeClassifier is allowed, too"
-    return Components(Component(ADVERSARIES.records() | {"panel": Record()}, IMPORT_PATH.parameters, hint), {"panel": panel})
+    names = ChainMap({"panel": Record()}, cast("dict[str, Record]", ADVERSARIES.records()))
+    return Components(Component(names, IMPORT_PATH.parameters, hint), {"panel": panel})
 
 
 def build_release(point: TestConfig, context: Context, sanitizer: Any) -> ReleaseProcedure:

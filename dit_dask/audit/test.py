@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import TestConfig
 from dit_dask.engines import Procedure
-from dit_dask.sanitizers.external import ExternalSanitizer
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
+    from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Floats, Ints
 
 
