@@ -14,6 +14,7 @@ from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.adversaries.narrowest_class import NarrowestClass
 from dit_dask.encoders.tf import TF
+from dit_dask.engines import exact_persons
 from dit_dask.engines.exact_counts import Counts, CountSource, MondrianCounts, Needs, RawCounts, SuppressedCounts
 from dit_dask.engines.influence import Influence, compare, join
 from dit_dask.engines.release_procedure import ReleaseProcedure
@@ -38,6 +39,8 @@ _grown = lru_cache(maxsize=1)(grow)  # the last tree is kept, for tasks on one w
 
 
 def _naive_bayes(counts: Counts) -> Floats:
+    if counts.totals.ndim > 1:
+        return exact_persons.naive_bayes(counts.coverage, counts.totals)
     beliefs: Floats = posterior(counts.coverage, counts.totals, counts.removed)
     return beliefs
 
@@ -72,8 +75,8 @@ def applies(procedure: object) -> str | None:
     for part, kinds in wanted:
         if type(part) not in kinds:
             return f"the exact engine needs {_list_names(kinds)}; got {type(part).__name__}"
-    if procedure.by_person:
-        return "the exact engine removes one row; some persons have several"
+    if procedure.by_person and isinstance(procedure.sanitizer, Mondrian):
+        return "the exact engine removes one row from the tree; some persons have several"
     return "repeats make it an estimate" if procedure.repeats > 1 else None
 
 
@@ -98,6 +101,8 @@ def chunks(table: Table, records: Ints, procedure: ReleaseProcedure, count: int)
 
 def count_source(table: Table, sanitizer: Sanitizer) -> CountSource:
     """Return the counts of a table for one of the SOURCES."""
+    if table.subject is not None:
+        return exact_persons.PersonCounts(table, table.subject, suppressed=isinstance(sanitizer, Suppressed))
     return SOURCES[type(sanitizer)](table, sanitizer)
 
 

@@ -13,9 +13,10 @@ from dit_dask import seeds
 from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.persons import PersonDistances
 from dit_dask.audit.statistics import Distribution, Statistics, describe, describe_adversaries
+from dit_dask.audit.summary import worst_adversary
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence, choose
-from dit_dask.engines.controls import attainable_by, control_procedures
+from dit_dask.engines.controls import RAW, attainable_by, control_procedures
 from dit_dask.engines.gain import CHANGED, GainTally, tally_persons
 from dit_dask.engines.influence import Procedure
 from dit_dask.engines.mixed import exact_adversaries
@@ -91,9 +92,23 @@ def baseline_of(plan: BaselinePlan, controls: bool) -> Baseline:
         except REFUSALS as error:
             found.append(ControlSummary(name, plan.tests, Statistics({}), {}, error=_reason(error)))
     try:
-        return Baseline(plan.tests, attainable_by(plan.procedure, plan.rows.table), found)
+        reached = attainable_by(plan.procedure, plan.rows.table)
+        return Baseline(plan.tests, reached if plan.rows.table.subject is None else _at_least(reached, found), found)
     except REFUSALS as error:
         return Baseline(plan.tests, None, found, _reason(error))
+
+
+def _at_least(reached: Attainable | None, controls: Sequence[ControlSummary]) -> Attainable | None:
+    """What is attainable where persons have several rows: a real one, published raw, may reach more than a planted row."""
+    for control in controls:
+        figures = {name: control.statistics.figure(name) for name in ("delta", "largest_gain", "argmax_changed")}
+        if reached is None or control.control != RAW or figures["delta"] is None:
+            continue
+        if figures["delta"] > reached.distance:
+            reached = replace(reached, distance=figures["delta"], adversary=worst_adversary(control.adversaries) or "")
+        gain, changes = max(reached.gain, figures["largest_gain"] or 0.0), bool(figures["argmax_changed"])
+        reached = replace(reached, gain=gain, changes_prediction=reached.changes_prediction or changes)
+    return reached
 
 
 def _reason(error: Exception) -> str:
