@@ -45,8 +45,10 @@ class Result:
     summaries: Sequence[TestSummary]
     entries: Sequence[MeasureEntry]
     verdict: RunVerdict
-    secrets: tuple[str, ...]
-    """The sensitive values in the order that `predicted` counts them; they stay in this process."""
+    values: Mapping[str, tuple[str, ...]]
+    """The values of each sensitive attribute in the order that `predicted` counts them; they stay in this process."""
+    labels: pd.Index[Any]
+    """Of every used row: its label in the index of the frame given, or its position in the source."""
 
     @property
     def url(self) -> str:
@@ -85,8 +87,18 @@ class Result:
             rows.append(row)
         return pd.DataFrame(rows, columns=None if rows else ["test"]).set_index("test")
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values of the sensitive attribute, where there is one; `values` has those of several."""
+        if len(self.values) > 1:
+            raise InputError(f"secrets: there are {len(self.values)} sensitive attributes; values has those of each")
+        return next(iter(self.values.values()))
+
     def distances(self, test: str | int = 0) -> pd.DataFrame:
-        """The rows of one test, by id or position; a simulation also has unbiased and stderr."""
+        """The rows of one test, by id or position, indexed like the frame given; a simulation also has unbiased and stderr.
+
+        Of a file the index is the position in the source. Rows that were dropped or not tested are absent.
+        """
         import pandas as pd
         import pyarrow.parquet as pq
 
@@ -95,7 +107,7 @@ class Result:
         parts = [self.folder.read(f"{below}/{name}") for name in sorted(self.folder.names(below))]
         frames = [pq.read_table(io.BytesIO(part)).to_pandas() for part in parts if part is not None]
         joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
-        return joined
+        return joined.set_axis(self.labels[joined["record"].to_numpy()])
 
     def _test_id(self, test: str | int) -> str:
         """The id of a test that is given by its id or its position."""
@@ -109,7 +121,7 @@ class Result:
         return test
 
     def measured(self, measure: str) -> pd.DataFrame:
-        """What a measure says of each record, by its id: `record` and the measure's columns, to be joined with `distances`."""
+        """What a measure says of each record, by its id: `record` and the measure's columns, indexed like `distances`."""
         import pyarrow.parquet as pq
 
         ids = [entry.id for entry in self.entries if entry.columns]
@@ -117,7 +129,7 @@ class Result:
         if content is None:
             raise unknown("measure", measure, ids)
         frame: pd.DataFrame = pq.read_table(io.BytesIO(content)).to_pandas()
-        return frame
+        return frame.set_axis(self.labels[frame["record"].to_numpy()])
 
     def plot(self) -> charts.Figure:
         """Draw the cumulative distribution of every test; notebooks show it, `save(path)` keeps it."""
@@ -184,13 +196,17 @@ def audit(
 
 
 def _run(document: Mapping[str, Any], frame: pd.DataFrame | None, client: Client | None, *, quiet: bool) -> Result:
+    import pandas as pd
+
     checked = check_config(document, folder=str(Path.cwd()))
     workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     connect = None if client is None else lambda: nullcontext(client)
     prepared = run.prepare(checked, frame)
     finished = run.run(prepared, run.Workers(connect, workers), progress.choose_progress(quiet=quiet))
-    secrets = prepared.rows.table.schema.sensitive.levels
-    return Result(finished.folder, finished.summaries, finished.measures, finished.verdict, secrets)
+    values = {name: rows.table.schema.sensitive.levels for name, rows in prepared.rows.by_secret.items()}
+    positions = prepared.rows.source_row
+    labels = pd.Index(positions) if frame is None else frame.index[positions]
+    return Result(finished.folder, finished.summaries, finished.measures, finished.verdict, values, labels)
 
 
 def _check_data(data: pd.DataFrame | str | os.PathLike[str]) -> tuple[str, pd.DataFrame | None]:

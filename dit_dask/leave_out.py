@@ -83,6 +83,7 @@ def tables(config: Config) -> LeftOut:
             order_matters = bool(test.external.order_matters)
             needed.append(rows_to_remove(test, test.external, order_matters=order_matters))
     if not needed:
-        _, first = np.unique(rows.index if rows.person is None else rows.person, return_index=True)
+        records = np.column_stack([each.index for each in rows.by_secret.values()] if rows.person is None else [rows.person])
+        _, first = np.unique(records, axis=0, return_index=True)
         needed.append(first.astype(np.int64))
     return LeftOut(frame, np.unique(np.concatenate(needed)), rows.person)

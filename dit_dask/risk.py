@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,16 +43,15 @@ NEAR_UNIQUE = 0.9  # a column in which so many rows are alone is an identifier
 class Risk:
     """What some columns together give away: the rate, and the share of rows that nobody else's values equal.
 
-    The rates over a target and over the sensitive attribute have their chance levels beside them: the mean over all shuffles.
+    The rates over a target and over sensitive columns have their chance levels beside them: the mean over all shuffles.
     """
 
     keys: tuple[str, ...]
     rate: float
     values: int
     alone: float
-    sensitive: float | None
     chance: float | None = None
-    sensitive_chance: float | None = None
+    sensitive: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # by column: the rate, and that by chance
 
 
 @dataclass(frozen=True)
@@ -87,19 +86,15 @@ class Ranking:
     def text(self) -> str:
         """The ranking for a terminal."""
         what = "people" if self.target is None else self.target
-        head = [
-            "columns",
-            f"rate over {what}",
-            "by chance",
-            "values",
-            "rows alone",
-            "rate over the sensitive attribute",
-            "by chance",
-        ]
+        risks = list(itertools.chain(self.single, *self.combined.values()))
+        names = list(risks[0].sensitive) if risks else []
+        titles = names if len(names) > 1 else ["the sensitive attribute" for _ in names]
+        head = ["columns", f"rate over {what}", "by chance", "values", "rows alone"]
+        head += [title for name in titles for title in (f"rate over {name}", "by chance")]
         rows = []
-        for risk in itertools.chain(self.single, *self.combined.values()):
+        for risk in risks:
             cells = [number(risk.chance), number(risk.values), share(risk.alone)]
-            cells += [number(risk.sensitive), number(risk.sensitive_chance)]
+            cells += [number(figure) for pair in risk.sensitive.values() for figure in pair]
             rows.append([", ".join(risk.keys), number(risk.rate), *cells])
         kept = [place for place in range(len(head)) if any(row[place] != "–" for row in rows)]
         table = align([[row[place] for place in kept] for row in (head, *rows)])
@@ -124,34 +119,37 @@ class Ranking:
 
 
 def _object(risk: Risk) -> dict[str, Any]:
+    pairs = list(risk.sensitive.values())
+    rate, chance = pairs[0] if len(pairs) == 1 else (None, None)
+    several = {name: {"rate": pair[0], "chance": pair[1]} for name, pair in risk.sensitive.items()}
     return {
         "keys": list(risk.keys),
         "rate": risk.rate,
         "chance": risk.chance,
         "values": risk.values,
         "rows_alone": risk.alone,
-        "sensitive_rate": risk.sensitive,
-        "sensitive_chance": risk.sensitive_chance,
-    }
+        "sensitive_rate": rate,
+        "sensitive_chance": chance,
+    } | ({"sensitive": several} if len(several) > 1 else {})
 
 
 class Search:
-    """Coded columns, and what combinations of them give away about a target and about the sensitive attribute."""
+    """Coded columns, and what combinations of them give away about a target and about sensitive columns."""
 
-    def __init__(self, frame: pd.DataFrame, target: str | None, sensitive: str | None, missing: str | None) -> None:
+    def __init__(self, frame: pd.DataFrame, target: str | None, sensitive: Sequence[str], missing: str | None) -> None:
         if len(frame) < 2:
             raise InputError(f"risk needs at least 2 rows; got {len(frame)}")
         found, kept = encode_columns({str(name): frame[name] for name in frame.columns}, missing, OPTION)
         self._columns = {str(name): column for name, column in zip(frame.columns, found, strict=True)}
         self._target = self._columns.get(target) if target is not None else None
-        self._sensitive = self._columns.get(sensitive) if sensitive not in (None, target) else None
-        self.target, self._sensitive_name = target, sensitive
+        self._sensitive = {name: self._columns[name] for name in sensitive if name != target and name in self._columns}
+        self.target = target
         self.rows = int(kept.sum())
 
     @property
     def names(self) -> list[str]:
         """The columns that may be keys."""
-        return [name for name in self._columns if name not in (self.target, self._sensitive_name)]
+        return [name for name in self._columns if name != self.target and name not in self._sensitive]
 
     def score(self, keys: Sequence[str]) -> tuple[float, int]:
         """Return the rate of a combination and how many values it has; the rest of its risk takes longer."""
@@ -178,11 +176,14 @@ class Search:
         sizes = self._sizes(codes)
         chance = None if self._target is None else compute_chance_rate(sizes, np.bincount(self._target.codes))
         alone = float((sizes == 1).sum() / self.rows)
-        if self._sensitive is None:
-            return Risk(tuple(keys), rate, values, alone, None, chance)
-        sensitive = compute_rate_from_codes(codes, self._sensitive.codes).value
-        by_chance = compute_chance_rate(sizes, np.bincount(self._sensitive.codes))
-        return Risk(tuple(keys), rate, values, alone, sensitive, chance, by_chance)
+        sensitive = {
+            name: (
+                compute_rate_from_codes(codes, column.codes).value,
+                compute_chance_rate(sizes, np.bincount(column.codes)),
+            )
+            for name, column in self._sensitive.items()
+        }
+        return Risk(tuple(keys), rate, values, alone, chance, sensitive)
 
 
 def ranking(search: Search, size: int, top: int) -> Ranking:
@@ -230,8 +231,8 @@ class Scope:
 
 
 def assess(config: Config, scope: Scope) -> Ranking:
-    """Rank the columns of a config's source; its schema, if there is one, only names the sensitive attribute."""
-    sensitive = config.schema.sensitive.name if config.schema else None
-    frame = load_columns(config, [name for name in (scope.target, sensitive, *scope.without) if name is not None])
+    """Rank the columns of a config's source; its schema, if there is one, only names the sensitive columns."""
+    sensitive = [] if config.schema is None else list(dict.fromkeys(one.column for one in config.schema.members))
+    frame = load_columns(config, [name for name in (scope.target, *sensitive, *scope.without) if name is not None])
     search = Search(frame.drop(columns=list(scope.without)), scope.target, sensitive, scope.missing)
     return ranking(search, scope.size, scope.top)

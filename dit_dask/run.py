@@ -106,7 +106,7 @@ def probe(config: Config) -> None:
 
 def test_names(config: Config) -> list[str]:
     """The ids of a config's tests, which need no data."""
-    return [test_id(point.identity()) for point in config.tests]
+    return [test_id(point.identity()) for point in config.points]
 
 
 def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:

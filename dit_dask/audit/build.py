@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from dit_dask import seeds
 from dit_dask.audit.grammar import redact_test
-from dit_dask.audit.identity import hashed_id, secret_key, test_id
+from dit_dask.audit.identity import hashed_id, secret_key, test_id, without_secret
 from dit_dask.audit.procedures import PROCEDURES
 from dit_dask.audit.test import Test
 from dit_dask.config.components import ComponentConfig
@@ -23,6 +23,7 @@ from dit_dask.engines import choose
 from dit_dask.engines.noisy_counts import binned
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import SANITIZERS
+from dit_dask.sanitizers.external import ExternalSanitizer
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
@@ -33,9 +34,12 @@ ReadText = Callable[[str, str], str]
 
 def build_tests(config: Config, rows: Rows, read: ReadText) -> list[Test]:
     """Build every test against the loaded table; `read` opens a file that the config names."""
-    builder = _Builder(config, rows, read)
+    builders: dict[str | None, _Builder] = {}
+    shared = _Shared(secret_key(rows), tuple(rows.columns_of_secrets), {})
     tests: list[Test] = []
-    for point in config.tests:
+    for point in config.points:
+        if point.sensitive not in builders:
+            builders[point.sensitive] = _Builder(config, rows.about(point.sensitive), read, shared)
         parameters = point.identity()
         identity = test_id(parameters)
         for other in tests:
@@ -45,15 +49,24 @@ def build_tests(config: Config, rows: Rows, read: ReadText) -> list[Test]:
                 identity = test_id(parameters, names_adversary=True)
         if identity in {other.id for other in tests}:
             identity = hashed_id(identity, parameters)
-        tests.append(builder.build(point, identity))
+        tests.append(builders[point.sensitive].build(point, identity))
     return tests
 
 
-class _Builder:
-    """Builds the tests of one run; equal tables and sanitizers are made once and shared, so that they travel once."""
+@dataclass(frozen=True)
+class _Shared:
+    """What the builders of all sensitive attributes share: a key, their columns, external sanitizers by their keys."""
 
-    def __init__(self, config: Config, rows: Rows, read: ReadText) -> None:
-        self._config, self._rows, self._read, self._key = config, rows, read, secret_key(rows)
+    key: bytes
+    columns: tuple[str, ...]
+    external: dict[str, ExternalSanitizer]
+
+
+class _Builder:
+    """Builds the tests on one sensitive attribute; equal tables and sanitizers are made once, so that they travel once."""
+
+    def __init__(self, config: Config, rows: Rows, read: ReadText, shared: _Shared) -> None:
+        self._config, self._rows, self._read, self._shared = config, rows, read, shared
         self._binned: dict[str, Rows] = {"{}": rows}
         self._sanitizers: dict[str, Any] = {}
         self._row_by_row: Rows | None = None
@@ -61,15 +74,15 @@ class _Builder:
     def build(self, point: TestConfig, identity: str) -> Test:
         """Build one test."""
         rows, where = self._rows, point.where
-        folder = self._config.folder
-        schema, persons, seed = rows.table.schema, rows.table.persons, self._config.seed
-        context = Context(schema, rows.used, persons, seed, identity, where, self._read, folder, rows.frame)
+        folder, parameters = self._config.folder, point.identity()
+        name = without_secret(identity, parameters)  # so that a list draws the same numbers as one config for each
+        schema, seed, columns, persons = rows.table.schema, self._config.seed, self._shared.columns, rows.table.persons
+        context = Context(schema, rows.used, persons, seed, name, where, self._read, folder, rows.frame, columns)
         kind = PROCEDURES[SANITIZERS[point.sanitizer.name].procedure]
         procedure = kind.build(point, context, self._sanitizer(point.sanitizer, context))
         engine, reason = choose(point.engine, procedure, where)
         audited = _audited_rows(point.records, rows, where)
-        parameters = point.identity()
-        shown = redact_test(parameters, self._key)
+        shown = redact_test(parameters, self._shared.key)
         rows = self._bin(point)
         test = Test(identity, point, parameters, procedure, engine, reason, rows, audited, shown_parameters=shown)
         return test if test.external is None else replace(test, rows=self._single_rows())
@@ -92,7 +105,10 @@ class _Builder:
     def _sanitizer(self, component: ComponentConfig, context: Context) -> Any:
         key = json.dumps(component.keys, sort_keys=True, default=str)
         if key not in self._sanitizers:
-            self._sanitizers[key] = SANITIZERS[component.name].build(component.keys, context)
+            built = SANITIZERS[component.name].build(component.keys, context)
+            if isinstance(built, ExternalSanitizer):  # the same calls serve all sensitive attributes
+                built = self._shared.external.setdefault(key, built).about(context.schema)
+            self._sanitizers[key] = built
         return self._sanitizers[key]
 
 

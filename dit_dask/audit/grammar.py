@@ -23,7 +23,7 @@ from dit_dask.config.document import (
 )
 from dit_dask.config.sweep import MOST_POINTS, expand
 from dit_dask.config.yaml import read_document
-from dit_dask.errors import InputError
+from dit_dask.errors import InputError, unknown
 from dit_dask.measures import MEASURES
 from dit_dask.sanitizers import SANITIZERS
 from dit_dask.storage.redaction import hide, mask_credentials, mask_named, remember_secrets
@@ -97,9 +97,20 @@ def check_config(document: Mapping[str, Any], folder: str, name: str = "audit") 
             raise InputError(f"{key}: at most {MOST_POINTS:,} can be in one config; got more")
     if not tests and not measures:
         raise InputError("tests: at least one test or one measure is needed; got none")
-    checked = replace(config, tests=tests, measures=measures)
+    checked = replace(config, tests=tuple(_check_secret(test, config) for test in tests), measures=measures)
+    if len(checked.points) > MOST_POINTS:
+        raise InputError(f"tests: at most {MOST_POINTS:,} can be in one config; got more, one for each sensitive attribute")
     read_gates(checked)
     return checked
+
+
+def _check_secret(test: TestConfig, config: Config) -> TestConfig:
+    """A test may choose among the sensitive attributes of the schema; where there is no list, there is nothing to choose."""
+    schema = config.checked_schema
+    known = [secret.name for secret in schema.secrets]
+    if test.sensitive is not None and test.sensitive not in known:
+        raise unknown(f"{test.where}.sensitive: attribute", test.sensitive, known)
+    return test if schema.listed else replace(test, sensitive=None)
 
 
 def read_gates(config: Config) -> list[Gate]:

@@ -35,16 +35,32 @@ DEFAULT_LABELS = {
 
 def test_id(parameters: Mapping[str, Any], *, names_adversary: bool = False) -> str:  # noqa: PT028 - not a test of ours
     """Name a test by its sanitizer and by whatever differs from the defaults; its adversaries too, if they tell it apart."""
+    end = _secret_end(parameters)
     if parameters.get("label") is not None and not names_adversary:
-        return str(parameters["label"])
+        return f"{parameters['label']}{end}"
     parts = [*([parameters["label"]] if parameters.get("label") is not None else []), _label(parameters["sanitizer"])]
     panel = default_panel(disjoint=SANITIZERS[parameters["sanitizer"]["name"]].disjoint)
     for key, default in DEFAULT_LABELS.items():
         value = parameters.get(key)
         label = _value_label(key, value) if key != "adversary" else _adversary_label(value, panel, always=names_adversary)
         parts += [label] if value is not None and label != default else []
-    identity = ".".join(parts)
+    identity = f"{'.'.join(parts)}{end}"
     return identity if len(identity) <= LONGEST_ID else hashed_id(identity, parameters)
+
+
+def _secret_end(parameters: Mapping[str, Any]) -> str:
+    """The end of an id where the schema lists sensitive attributes: a dot and the name of the one under test."""
+    name = parameters.get("sensitive")
+    if name is None:
+        return ""
+    slug = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.")
+    is_short = 0 < len(slug) < LONGEST_PART
+    return f".{slug}" if is_short else f".{f'{slug[: LONGEST_PART - 10]}-{short_hash(name)}'.lstrip('-')}"
+
+
+def without_secret(identity: str, parameters: Mapping[str, Any]) -> str:
+    """An id without the name of the sensitive attribute: the same for all attributes of a list."""
+    return identity.removesuffix(_secret_end(parameters))
 
 
 def _value_label(key: str, value: Any) -> str:
@@ -64,14 +80,18 @@ def _adversary_label(value: Any, panel: tuple[str, ...], *, always: bool) -> str
 
 
 def hashed_id(identity: str, parameters: Mapping[str, Any]) -> str:
-    """Shorten an id, or tell it from an equal one, by a hash of all parameters."""
-    return f"{identity[: LONGEST_ID - 9]}-{short_hash(parameters)}"
+    """Shorten an id, or tell it from an equal one, by a hash of all parameters; the sensitive attribute stays its end."""
+    end = _secret_end(parameters)
+    return f"{identity.removesuffix(end)[: LONGEST_ID - 9 - len(end)]}-{short_hash(parameters)}{end}"
 
 
-def measure_id(parameters: Mapping[str, Any], sanitizer: Mapping[str, Any] | None, *, original: bool) -> str:
-    """Name a measure by its parameters, and by what publishes the release it is taken of."""
+def measure_id(
+    parameters: Mapping[str, Any], sanitizer: Mapping[str, Any] | None, secret: str | None, *, original: bool
+) -> str:
+    """Name a measure by its parameters, by what publishes the release it is taken of, and by one of several secrets."""
     release = _label(sanitizer) if sanitizer is not None else "original"
-    return f"{_label(parameters)}.{release}" if sanitizer is not None or original else _label(parameters)
+    name = f"{_label(parameters)}.{release}" if sanitizer is not None or original else _label(parameters)
+    return f"{name}{_secret_end({'sensitive': secret})}"
 
 
 def _label(value: Any) -> str:

@@ -82,11 +82,17 @@ class Manifest:
             **({} if self.error is None else {"error": self.error}),
         }
 
+    @property
+    def secrets(self) -> list[str]:
+        """The names of the sensitive attributes."""
+        return _secret_names(self.config)
+
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Manifest:
         """The inverse of `document`."""
         config = document["config"]
-        if not all(isinstance(text, str) for text in (config["name"], *config["gates"], config["schema"]["sensitive"]["name"])):
+        names = _secret_names(config)
+        if not names or not all(isinstance(text, str) for text in (config["name"], *config["gates"], *names)):
             raise TypeError("not the config of a run")
         if not isinstance(document["timings"].get("engine_seconds", {}), Mapping) or "dit_dask" not in document["versions"]:
             raise TypeError("not the manifest of a run")
@@ -103,6 +109,11 @@ class Manifest:
             document.get("error"),
             document.get("personal_data", ()),
         )
+
+
+def _secret_names(config: Mapping[str, Any]) -> list[str]:
+    sensitive = config["schema"]["sensitive"]
+    return [one["name"] for one in (sensitive if isinstance(sensitive, list) else [sensitive])]
 
 
 def read_plan(document: Mapping[str, Any]) -> dict[str, TestPlan]:

@@ -29,20 +29,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ReleaseSource:
-    """A sanitizer of the run, by its first test; the original is published as it is."""
+    """A sanitizer of the run, by its first test on a sensitive attribute; the original is published as it is."""
 
     parameters: Mapping[str, Any] | None = field(repr=False)
     test: Test | None
     shown_parameters: Mapping[str, Any] | None = None  # without secrets
+    secret: str | None = None
 
     def release(self, rows: Rows) -> Release:
         """Publish the table, as the test of this sanitizer does."""
         if self.test is None:
-            return Raw().release(rows.table, seeds.stream(0))
+            return Raw().release(rows.about(self.secret).table, seeds.stream(0))
         return self.test.procedure.publish(self.test.rows.table)
-
-
-ORIGINAL = ReleaseSource(None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +92,9 @@ class SharedInputs:
     def inputs(self, measurement: Measurement, release: Release | None = None) -> MeasureInput:
         """What one measurement is shown."""
         tables = {name: self.tables[place] for name, place in measurement.tables.items()}
-        return MeasureInput(self.frame, self.rows, tables, release, self.seed, measurement.id)
+        source = measurement.release_source
+        rows = self.rows if source is None else self.rows.about(source.secret)
+        return MeasureInput(self.frame, rows, tables, release, self.seed, measurement.id)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,15 +124,22 @@ def columns_of(measures: Sequence[MeasureConfig]) -> list[str] | None:
     return list(wanted)
 
 
-def release_sources(tests: Sequence[Test]) -> list[ReleaseSource]:
+def release_sources(tests: Sequence[Test], secret: str | None = None) -> list[ReleaseSource]:
     """The original and each distinct sanitizer of the tests that publishes a table; noisy counts do not."""
     found: dict[str, ReleaseSource] = {}
     for test in tests:
         parameters = test.parameters["sanitizer"]
-        if test.procedure.publishes_release:
-            source = ReleaseSource(parameters, test, test.shown_parameters["sanitizer"])
+        if test.procedure.publishes_release and test.config.sensitive == secret:
+            source = ReleaseSource(parameters, test, test.shown_parameters["sanitizer"], secret)
             found.setdefault(json.dumps(parameters, default=str), source)
-    return [ORIGINAL, *found.values()]
+    return [ReleaseSource(None, None, secret=secret), *found.values()]
+
+
+def _secrets_of(point: MeasureConfig, config: Config) -> Sequence[str | None]:
+    """The sensitive attributes that a measure of releases is about: all of a list, or the one that it names as target."""
+    listed = config.checked_schema.listed
+    target = point.measure.keys.get("target")
+    return (target,) if target in listed else listed or (None,)
 
 
 def build_measure_plan(
@@ -142,6 +149,7 @@ def build_measure_plan(
     sources, measurements = list[Source](), list[Measurement]()
     tables: list[pd.DataFrame] = []
     digest_key = secret_key(rows)
+    known = {secret: release_sources(tests, secret) for secret in config.checked_schema.listed or (None,)}
     for point in config.measures:
         name, keys, where, places = point.measure.name, point.measure.keys, point.where, {}
         kind = kind_of(name)
@@ -155,13 +163,17 @@ def build_measure_plan(
         fields, of_releases = kind.parameters.fields, kind.of_releases(keys)
         own = {key: value for key, value in parameters.items() if key not in COMMON_KEYS}
         telling = {key: value for key, value in own.items() if key == "name" or value != fields[key].default}
-        for release_source in release_sources(tests) if of_releases else [None]:
-            identity = measure_id(telling, release_source.parameters if release_source else None, original=of_releases)
+        chosen = [source for secret in _secrets_of(point, config) for source in known[secret]]
+        for release_source in chosen if of_releases else [None]:
+            secret = release_source.secret if release_source else None
+            sanitizer = release_source.parameters if release_source else None
+            identity = measure_id(telling, sanitizer, secret, original=of_releases)
             if any(other.id == identity for other in measurements):
                 raise InputError(f"{where} repeats another measure: {identity}")
-            context = Context(rows.table.schema, rows.used, rows.table.persons, config.seed, identity, where, read)
+            table = rows.about(secret).table
+            context = Context(table.schema, rows.used, table.persons, config.seed, identity, where, read)
             built = kind.build(keys, context)
-            shown = redact_measure(parameters, digest_key)
+            shown = redact_measure(parameters, digest_key) | ({} if secret is None else {"sensitive": secret})
             measurements.append(Measurement(identity, name, parameters, built, places, release_source, shown))
     shared_inputs = SharedInputs(frame, rows, tables, config.seed)
     return MeasurePlan(shared_inputs, measurements, _digest(shared_inputs, measurements))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, Adversary, default_panel
 from dit_dask.audit.identity import short_hash
@@ -41,6 +42,12 @@ LABEL = Field(
     None,
     description="the id of the test, instead of one made from its parameters",
 )
+SENSITIVE = Field(
+    Text(),
+    None,
+    sweep=True,
+    description="which attribute of the list schema.sensitive the test is about; without it one test for each",
+)
 GATES = Field(ListOf(Text()), [], description="gates for this test only", affects_result=False)
 
 
@@ -50,7 +57,7 @@ def records_of(procedure: str) -> dict[str, Record]:
 
 
 def _test_record(fields: Mapping[str, Field]) -> Record:
-    named = {**fields, "label": LABEL, "gates": GATES}
+    named = {**fields, "sensitive": SENSITIVE, "label": LABEL, "gates": GATES}
     return Record(named, partial(TestConfig, keys=tuple(named)))
 
 
@@ -76,7 +83,8 @@ def release_record(disjoint: bool) -> Record:
 
 def _adversaries(panel: tuple[ComponentConfig, ...]) -> Components:
     hint = "; the import path of a scikit-learn classifier such as sklearn.tree.DecisionTreeClassifier is allowed, too"
-    return Components(Component(ADVERSARIES.records() | {"panel": Record()}, IMPORT_PATH.parameters, hint), {"panel": panel})
+    names = ChainMap({"panel": Record()}, cast("dict[str, Record]", ADVERSARIES.records()))
+    return Components(Component(names, IMPORT_PATH.parameters, hint), {"panel": panel})
 
 
 def build_release(point: TestConfig, context: Context, sanitizer: Any) -> ReleaseProcedure:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import TestConfig
 from dit_dask.engines import Procedure
-from dit_dask.sanitizers.external import ExternalSanitizer
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
+    from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Floats, Ints
 
 
@@ -73,7 +73,8 @@ class Test:
         """Equal for tests whose adversaries can learn from the same releases."""
         if not self.policy.shares_releases:
             return self.id
-        return id(self.external), self.engine, self.config.repeats, self.audited.tobytes()
+        state = None if self.external is None else id(self.external.state)  # one for all sensitive attributes
+        return state, self.engine, self.config.repeats, self.audited.tobytes(), self.rows.index.tobytes()
 
     def with_external(self, sanitizer: ExternalSanitizer) -> Test:
         """The same test with another state of its external sanitizer."""

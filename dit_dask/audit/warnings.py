@@ -31,16 +31,17 @@ MARKS_OF_MISSING = frozenset(("na", "n/a", "n.a.", "#n/a", "nan", "null", "none"
 
 def data_warnings(rows: Rows, person_ids: Sequence[str] = ()) -> list[str]:
     """What the table itself makes doubtful; `person_ids` are columns that look like a person's id and repeat."""
-    table, schema = rows.table, rows.table.schema
-    return [
+    schemas = [each.table.schema for each in rows.by_secret.values()]
+    found = [
         *_few_rows(rows),
         *_repeated_ids(person_ids),
         *_unused_rows(rows),
-        *_many_secrets(schema, rows.used),
-        *_identifiers(table),
-        *_free_text(schema),
-        *_missing_labels(schema),
+        *(line for schema in schemas for line in _many_secrets(schema, rows.used)),
+        *_identifiers(rows.table),
+        *(line for schema in schemas for line in _free_text(schema)),
+        *(line for schema in schemas for line in _missing_labels(schema)),
     ]
+    return list(dict.fromkeys(found))  # sensitive attributes of one table have the same quasi-identifiers
 
 
 def _few_rows(rows: Rows) -> Iterator[str]:
@@ -75,6 +76,8 @@ def _many_secrets(schema: Schema, rows: int) -> Iterator[str]:
 def _coarsen(schema: Schema) -> str:
     """How to make the sensitive attribute coarser."""
     name, levels = schema.sensitive.name, schema.sensitive.levels
+    if schema.sensitive.members:
+        return f"bin or group its members {' and '.join(member.name for member in schema.sensitive.members)}"
     is_numeric = all(re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", str(level)) for level in levels)
     example = f"{{name: {name}, bins: 5}}" if is_numeric else f"{{name: group, from: {name}, map: FILE}}"
     return f"{'bin' if is_numeric else 'group'} it, such as sensitive: {example}"

@@ -58,6 +58,7 @@ class TestConfig:
     method: str | None = None
     samples: int | None = None
     coupling: str | None = None
+    sensitive: str | None = None
     label: str | None = None
     gates: Sequence[str] = ()
     where: str = ""
@@ -67,7 +68,7 @@ class TestConfig:
     def identity(self) -> dict[str, Any]:
         """The parameters that can change a result, as ids, digests and summaries hold them."""
         shown = {key: _identity(getattr(self, key)) for key in self.keys if key != "gates"}
-        return {key: value for key, value in shown.items() if key not in ("repeats", "label") or value is not None}
+        return {key: value for key, value in shown.items() if key not in ("repeats", "sensitive", "label") or value is not None}
 
     def document(self) -> dict[str, Any]:
         """All keys, those that cannot change a result too."""
@@ -171,6 +172,16 @@ class Config:
         places = [self.output, *([] if self.output.private is None else [self.output.private])]
         options = [dict(place.storage_options) for place in places]
         return references([*options, *(dict(test.sanitizer.settings) for test in self.tests)])
+
+    @property
+    def points(self) -> list[TestConfig]:
+        """The tests: where the schema lists sensitive attributes, one for each that a test does not choose itself."""
+        listed = self.checked_schema.listed
+        return [
+            replace(point, sensitive=name)
+            for point in self.tests
+            for name in (listed if listed and point.sensitive is None else (point.sensitive,))
+        ]
 
     @property
     def checked_schema(self) -> SchemaConfig:

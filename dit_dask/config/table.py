@@ -7,7 +7,20 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from dit_dask.config.constraints import Anything, Choice, Field, Flag, Integer, ListOf, MapOf, Number, OneOf, Record, Text
+from dit_dask.config.constraints import (
+    Anything,
+    Choice,
+    Decide,
+    Field,
+    Flag,
+    Integer,
+    ListOf,
+    MapOf,
+    Number,
+    OneOf,
+    Record,
+    Text,
+)
 from dit_dask.errors import InputError
 
 Mark: TypeAlias = str | int | float
@@ -105,7 +118,10 @@ class AttributeConfig:
 
 @dataclass(frozen=True)
 class SensitiveConfig:
-    """The sensitive attribute: a column, numbers in bins, or values that a file maps to others."""
+    """A sensitive attribute: a column, numbers in bins, values that a file maps to others, or the joint value of several.
+
+    `where` is its place in the config, for messages.
+    """
 
     name: str
     hierarchy: str | None = None
@@ -113,25 +129,54 @@ class SensitiveConfig:
     bins: int | Sequence[float] | None = None
     derived_from: str | None = None
     map: str | None = None
+    joint: tuple[SensitiveConfig, ...] = ()
+    where: str = field(default="schema.sensitive", compare=False)
 
     @property
     def column(self) -> str:
         """The column that it is read from."""
         return self.derived_from or self.name
 
+    @property
+    def members(self) -> tuple[SensitiveConfig, ...]:
+        """The attributes whose joint value it is; itself if it is none."""
+        return self.joint or (self,)
+
+    def document(self) -> dict[str, Any]:
+        """The keys as a config writes them."""
+        if self.joint:
+            return {"joint": [member.document() for member in self.joint], "name": self.name}
+        keys = ("name", "hierarchy", "order", "bins", "derived_from", "map")
+        return {"from" if key == "derived_from" else key: getattr(self, key) for key in keys}
+
 
 @dataclass(frozen=True)
 class SchemaConfig:
-    """The keys of `schema`."""
+    """The keys of `schema`; `sensitive` is a tuple where the config has a list."""
 
     quasi_identifiers: Mapping[str, AttributeConfig]
-    sensitive: SensitiveConfig
+    sensitive: SensitiveConfig | tuple[SensitiveConfig, ...]
     subject: str | None = None
+
+    @property
+    def secrets(self) -> tuple[SensitiveConfig, ...]:
+        """The sensitive attributes: each has its own tests."""
+        return self.sensitive if isinstance(self.sensitive, tuple) else (self.sensitive,)
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The names of the sensitive attributes, if the config has a list; tests then say which one they are about."""
+        return tuple(secret.name for secret in self.sensitive) if isinstance(self.sensitive, tuple) else ()
+
+    @property
+    def members(self) -> tuple[SensitiveConfig, ...]:
+        """The sensitive attributes, joint ones taken apart, each once."""
+        return tuple({member.name: member for secret in self.secrets for member in secret.members}.values())
 
     @property
     def columns(self) -> list[str]:
         """The columns that a row must have a value in, each once."""
-        return list(dict.fromkeys([*self.quasi_identifiers, self.sensitive.column]))
+        return list(dict.fromkeys([*self.quasi_identifiers, *(member.column for member in self.members)]))
 
     @property
     def subject_columns(self) -> list[str]:
@@ -140,15 +185,19 @@ class SchemaConfig:
 
     def document(self) -> dict[str, Any]:
         """The keys as a config writes them."""
-        document = {key: value for key, value in asdict(self).items() if key != "subject" or value is not None}
-        sensitive = document["sensitive"]
-        document["sensitive"] = {"from" if key == "derived_from" else key: value for key, value in sensitive.items()}
-        return document
+        secrets = [secret.document() for secret in self.secrets]
+        document = asdict(self) | {"sensitive": secrets if self.listed else secrets[0]}
+        return {key: value for key, value in document.items() if key != "subject" or value is not None}
 
 
 def _to_sensitive(**keys: Any) -> SensitiveConfig:
     """Build the value; `from` is a word of Python's."""
     return SensitiveConfig(derived_from=keys.pop("from"), **keys)
+
+
+def _to_joint(joint: Sequence[SensitiveConfig | str], name: str | None) -> SensitiveConfig:
+    members = tuple(SensitiveConfig(member) if isinstance(member, str) else member for member in joint)
+    return SensitiveConfig(name or "+".join(member.name for member in members), joint=members)
 
 
 def _to_attribute(**keys: Any) -> AttributeConfig:
@@ -251,10 +300,45 @@ SENSITIVE = Record(
     },
     _to_sensitive,
 )
+MEMBER = OneOf([(str, Text()), (dict, SENSITIVE)], "a column name or a mapping")
+JOINT = Record(
+    {
+        "joint": Field(ListOf(MEMBER, 2), description="attributes whose values together are one sensitive value"),
+        "name": Field(Text(), None, description="of the joint attribute; the names of its members by default"),
+    },
+    _to_joint,
+)
+
+
+@dataclass(frozen=True)
+class SecretMapping:
+    """A mapping that describes one sensitive attribute, or the joint value of several."""
+
+    def _record(self, document: Any) -> Record:
+        return JOINT if isinstance(document, Mapping) and "joint" in document else SENSITIVE
+
+    def check(self, value: Any, where: str) -> SensitiveConfig:
+        """Check by the keys that a mapping of this form has."""
+        checked: SensitiveConfig = self._record(value).check(value, where)
+        return checked
+
+    def schema(self) -> dict[str, Any]:
+        """Describe both forms as JSON Schema."""
+        return {"anyOf": [SENSITIVE.schema(), JOINT.schema()]}
+
+    def rewrite(self, document: Any, decide: Decide, where: str) -> Any:
+        """Rewrite by the keys that a mapping of this form has."""
+        return self._record(document).rewrite(document, decide, where)
+
+
+SECRET = OneOf([(str, Text()), (dict, SecretMapping())], "a column name or a mapping")
 SCHEMA = Record(
     {
         "quasi_identifiers": Field(MapOf(ATTRIBUTE, 1)),
-        "sensitive": Field(OneOf([(str, Text()), (dict, SENSITIVE)], "a column name or a mapping")),
+        "sensitive": Field(
+            OneOf([*SECRET.shapes, (list, ListOf(SECRET, 1))], "a column name, a mapping, or a list of these"),
+            description="what nobody should infer; a list: one test for each; {joint: [a, b]}: their values together",
+        ),
         "subject": Field(
             Text(),
             None,
@@ -267,20 +351,62 @@ SCHEMA = Record(
 
 
 def check_schema(schema: SchemaConfig) -> SchemaConfig:
-    """Write the sensitive attribute out, and refuse what no column can be."""
-    sensitive: SensitiveConfig | str = schema.sensitive
-    if isinstance(sensitive, str):
-        sensitive = SensitiveConfig(sensitive)
-    if sensitive.name in schema.quasi_identifiers:
-        raise InputError(f"schema.sensitive {sensitive.name!r} is also among the quasi_identifiers")
-    if schema.subject in schema.quasi_identifiers:
-        raise InputError(f"schema.subject {schema.subject!r} is also among the quasi_identifiers; an id must not be published")
-    if schema.subject is not None and schema.subject in (sensitive.name, sensitive.column):
-        raise InputError(f"schema.subject {schema.subject!r} is also the sensitive attribute")
+    """Write the sensitive attributes out, and refuse what no column can be."""
     for name, attribute in schema.quasi_identifiers.items():
         _check_attribute(attribute, f"schema.quasi_identifiers.{name}")
-    _check_sensitive(sensitive)
-    return replace(schema, sensitive=sensitive)
+    written: Any = schema.sensitive
+    if isinstance(written, list):
+        places = {f"schema.sensitive[{place}]": secret for place, secret in enumerate(written)}
+        checked = replace(schema, sensitive=_check_secrets(places, schema))
+    else:
+        checked = replace(schema, sensitive=_check_secrets({"schema.sensitive": written}, schema)[0])
+    _check_subject(checked)
+    return checked
+
+
+def _check_subject(schema: SchemaConfig) -> None:
+    """Refuse a subject that is published or inferred."""
+    if schema.subject in schema.quasi_identifiers:
+        raise InputError(f"schema.subject {schema.subject!r} is also among the quasi_identifiers; an id must not be published")
+    if schema.subject in {name for member in schema.members for name in (member.name, member.column)}:
+        raise InputError(f"schema.subject {schema.subject!r} is also the sensitive attribute")
+
+
+def _check_secrets(written: Mapping[str, SensitiveConfig | str], schema: SchemaConfig) -> tuple[SensitiveConfig, ...]:
+    """Check sensitive attributes by their places; a name in a joint one means the attribute that the list describes so."""
+    secrets = [
+        replace(SensitiveConfig(secret) if isinstance(secret, str) else secret, where=where)
+        for where, secret in written.items()
+    ]
+    described = {secret.name: secret for secret in secrets if not secret.joint}
+    checked: dict[str, SensitiveConfig] = {}
+    for secret in secrets:
+        if secret.name in checked:
+            raise InputError(f"{secret.where}: {secret.name!r} is listed twice")
+        members = _check_members(secret, described)
+        for member in members or (secret,):
+            if member.name in schema.quasi_identifiers:
+                raise InputError(f"{member.where} {member.name!r} is also among the quasi_identifiers")
+            _check_sensitive(member)
+        checked[secret.name] = replace(secret, joint=members)
+    for secret in checked.values():
+        if secret.joint and (secret.name in described or secret.name in schema.quasi_identifiers):
+            raise InputError(f"{secret.where}.name: {secret.name!r} is the name of another attribute")
+    return tuple(checked.values())
+
+
+def _check_members(secret: SensitiveConfig, described: dict[str, SensitiveConfig]) -> tuple[SensitiveConfig, ...]:
+    """The members of a joint attribute as they are described, here or elsewhere; the same in both places."""
+    members: dict[str, SensitiveConfig] = {}
+    for place, member in enumerate(secret.joint):
+        where = f"{secret.where}.joint[{place}]"
+        known = described.setdefault(member.name, replace(member, where=where))
+        if member not in (known, SensitiveConfig(member.name)):
+            raise InputError(f"{where}: {member.name!r} is described in another way by {known.where}")
+        if member.name in members:
+            raise InputError(f"{where}: {member.name!r} is listed twice")
+        members[member.name] = known
+    return tuple(members.values())
 
 
 def _check_attribute(attribute: AttributeConfig, where: str) -> None:
@@ -329,7 +455,7 @@ def _check_rule(rule: HierarchyRule, kind: str, where: str) -> None:
 
 
 def _check_sensitive(sensitive: SensitiveConfig) -> None:
-    where = "schema.sensitive"
+    where = sensitive.where
     if (sensitive.derived_from is None) != (sensitive.map is None):
         raise InputError(f"{where}: from and map go together; got only {'map' if sensitive.map else 'from'}")
     if sensitive.bins is not None and (sensitive.order is not None or sensitive.hierarchy or sensitive.map):

@@ -95,7 +95,7 @@ def draft_table(
 def _rank(frame: pd.DataFrame, columns: Mapping[str, ColumnDraft]) -> dict[str, Risk]:
     """Measure, as `dit risk` does, how far each column tells people apart."""
     usable = [name for name, column in columns.items() if column.distinct > 1]
-    search = Search(frame[usable], None, None, "category")
+    search = Search(frame[usable], None, [], "category")
     risks = sorted((search.risk([name]) for name in usable), key=lambda risk: (-risk.rate, risk.keys))
     return {risk.keys[0]: risk for risk in risks}
 

@@ -37,14 +37,14 @@ class Engine:
 
     `applies` returns why it cannot run a procedure, or None. `chunks` cuts records into about so many sets that are cheap
     to test together; without it any cut costs the same. `estimates` names the columns that it adds to a part. `together` runs
-    several procedures on the same releases.
+    several procedures on the same releases, each on a table that differs from the others at most in the sensitive attribute.
     """
 
     influence: Callable[[Table, Ints, Any], Influence]
     applies: Callable[[object], str | None]
     chunks: Callable[[Table, Ints, Any, int], list[Ints]] | None = None
     estimates: tuple[str, ...] = ()
-    together: Callable[[Table, Ints, Sequence[Any]], list[Influence]] | None = None
+    together: Callable[[Sequence[Table], Ints, Sequence[Any]], list[Influence]] | None = None
 
 
 ENGINES = {

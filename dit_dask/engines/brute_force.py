@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,15 +34,15 @@ Learned = list[dict[str, Beliefs]]  # for each procedure, by the names of its ad
 
 def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influence:
     """Test the given records, one removal after the other."""
-    return together(table, records, [procedure])[0]
+    return together([table], records, [procedure])[0]
 
 
-def together(table: Table, records: Ints, procedures: Sequence[ReleaseProcedure]) -> list[Influence]:
-    """Test the given records for several procedures that see the same releases."""
-    learned, failures, notes = compute_beliefs(table, records, procedures)
+def together(tables: Sequence[Table], records: Ints, procedures: Sequence[ReleaseProcedure]) -> list[Influence]:
+    """Test the given records for several procedures that see the same releases; tables have the sensitive attribute of each."""
+    learned, failures, notes = compute_beliefs(tables, records, procedures)
     tested = tested_records(records, failures)
     results = []
-    for procedure, by_name in zip(procedures, learned, strict=True):
+    for table, procedure, by_name in zip(tables, procedures, learned, strict=True):
         sides = {name: (beliefs.full[tested, 0], beliefs.without[tested, 0]) for name, beliefs in by_name.items()}
         compared = compare(sides, table.secret[records[tested]], procedure.distance, notes)
         results.append(place_tested(compared, tested, failures))
@@ -50,54 +50,60 @@ def together(table: Table, records: Ints, procedures: Sequence[ReleaseProcedure]
 
 
 def compute_beliefs(
-    table: Table, records: Ints, procedures: Sequence[ReleaseProcedure]
+    tables: Sequence[Table], records: Ints, procedures: Sequence[ReleaseProcedure]
 ) -> tuple[Learned, dict[int, str], tuple[str, ...]]:
     """Let every adversary learn from every release; also return the records whose release failed, and warnings raised."""
-    shape = (len(records), procedures[0].repeats, len(table.schema.sensitive.levels))
     failures: dict[int, str] = {}
-    removals = table.removals(records)
+    removals = tables[0].removals(records)
     adversaries = [adversary for procedure in procedures for adversary in procedure.adversaries.values()]
     with warnings.catch_warnings(record=True) as caught, training_threads(adversaries):
         warnings.simplefilter("always")
-        full = beliefs_on_full(table, records, procedures, "full")
-        learned = [{name: Beliefs(known, np.empty(shape)) for name, known in by_name.items()} for by_name in full]
+        full = beliefs_on_full(tables, records, procedures, "full")
+        learned = [{name: Beliefs(known, np.empty_like(known)) for name, known in by_name.items()} for by_name in full]
         for repeat in range(procedures[0].repeats):
-            releases = _releases(table, [record for record, _ in removals], procedures[0], repeat)
-            for (_, places), release in zip(removals, releases, strict=True):
-                if not isinstance(release, Release):
-                    failures |= dict.fromkeys(records[places].tolist(), release)
+            each = _all_releases(tables, [record for record, _ in removals], procedures, repeat)
+            for (_, places), releases in zip(removals, each, strict=True):
+                failed = next((release for release in releases if not isinstance(release, Release)), None)
+                if failed is not None:
+                    failures |= dict.fromkeys(records[places].tolist(), failed)
                     continue
                 for place in places:
                     sides = [{name: beliefs.without[place, repeat] for name, beliefs in by_name.items()} for by_name in learned]
-                    _learn(release, procedures, table.codes[records[place]], sides)
+                    _learn(releases, procedures, tables[0].codes[records[place]], sides)
     return learned, failures, tuple(sorted({warning.category.__name__ for warning in caught}))
 
 
 def _learn(
-    release: Release, procedures: Sequence[ReleaseProcedure], target: Codes, beliefs: Sequence[Mapping[str, Floats]]
+    releases: Sequence[Any], procedures: Sequence[ReleaseProcedure], target: Codes, beliefs: Sequence[Mapping[str, Floats]]
 ) -> None:
-    """Let every adversary of every procedure learn from a release, and write its beliefs[n] about the target."""
-    for procedure, by_name in zip(procedures, beliefs, strict=True):
+    """Let every adversary of every procedure learn from its release, and write its beliefs[n] about the target."""
+    for release, procedure, by_name in zip(releases, procedures, beliefs, strict=True):
         for name, adversary in procedure.adversaries.items():
             by_name[name][:] = adversary.beliefs(release, procedure.encoder, target)
 
 
 def beliefs_on_full(
-    table: Table, records: Ints, procedures: Sequence[ReleaseProcedure], purpose: str
+    tables: Sequence[Table], records: Ints, procedures: Sequence[ReleaseProcedure], purpose: str
 ) -> list[dict[str, Floats]]:
     """Return [m, repeats, n] beliefs of each adversary on releases of the whole table, worked out once for each q."""
-    first = procedures[0]
-    targets, inverse = np.unique(table.codes[records], axis=0, return_inverse=True)
-    shape = (len(targets), first.repeats, len(table.schema.sensitive.levels))
-    known = [{name: np.empty(shape) for name in procedure.adversaries} for procedure in procedures]
-    for repeat in range(first.repeats):
-        try:
-            release = first.sanitizer.release(table, first.rng(purpose, *_numbered(repeat)))
-        except ExternalSanitizerError as error:
-            raise RunError(f"{error}, on the whole table", hidden=error.hidden) from error
+    repeats = procedures[0].repeats
+    targets, inverse = np.unique(tables[0].codes[records], axis=0, return_inverse=True)
+    shapes = [(len(targets), repeats, len(table.schema.sensitive.levels)) for table in tables]
+    known = [
+        {name: np.empty(shape) for name in procedure.adversaries} for shape, procedure in zip(shapes, procedures, strict=True)
+    ]
+    for repeat in range(repeats):
+        published: dict[int, Release] = {}
+        for table, procedure in zip(tables, procedures, strict=True):
+            try:
+                if id(table) not in published:
+                    published[id(table)] = procedure.sanitizer.release(table, procedure.rng(purpose, *_numbered(repeat)))
+            except ExternalSanitizerError as error:
+                raise RunError(f"{error}, on the whole table", hidden=error.hidden) from error
+        releases = [published[id(table)] for table in tables]
         for place, target in enumerate(targets):
             sides = [{name: beliefs[place, repeat] for name, beliefs in by_name.items()} for by_name in known]
-            _learn(release, procedures, target, sides)
+            _learn(releases, procedures, target, sides)
     return [{name: beliefs[inverse.ravel()] for name, beliefs in by_name.items()} for by_name in known]
 
 
@@ -106,6 +112,16 @@ def applies(procedure: object) -> str | None:
     if not isinstance(procedure, ReleaseProcedure):
         return "brute force sanitises and trains"
     return "repeats make it an estimate" if procedure.repeats > 1 else None
+
+
+def _all_releases(
+    tables: Sequence[Table], records: Sequence[int], procedures: Sequence[ReleaseProcedure], repeat: int
+) -> Iterator[list[Release | str]]:
+    """Yield for each record the release that each procedure learns from: one for each table, made at the same time."""
+    first = {id(table): (table, procedure) for table, procedure in zip(tables, procedures, strict=True)}
+    places = [list(first).index(id(table)) for table in tables]
+    for releases in zip(*(_releases(table, records, one, repeat) for table, one in first.values()), strict=True):
+        yield [releases[place] for place in places]
 
 
 def _releases(table: Table, records: Sequence[int], procedure: ReleaseProcedure, repeat: int) -> Iterator[Release | str]:

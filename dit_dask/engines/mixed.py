@@ -19,7 +19,7 @@ def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influ
     """Test the given records; equal to brute force for all adversaries."""
     fast = exact_adversaries(procedure)
     slow = {name: adversary for name, adversary in procedure.adversaries.items() if name not in fast}
-    learned, _, notes = brute_force.compute_beliefs(table, records, [replace(procedure, adversaries=slow)])
+    learned, _, notes = brute_force.compute_beliefs([table], records, [replace(procedure, adversaries=slow)])
     sides = dict(zip(fast, exact.beliefs(table, records, procedure.sanitizer, list(fast.values())), strict=True))
     sides |= {name: (beliefs.full[:, 0], beliefs.without[:, 0]) for name, beliefs in learned[0].items()}
     ordered = {name: sides[name] for name in procedure.adversaries}  # of equal distances the first counts

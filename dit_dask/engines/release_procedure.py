@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from dit_dask.engines.exceedance import exceedance, row_bounds
 from dit_dask.engines.influence import Estimates, EstimateSummary
 from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.claims import Recheck, recheck
-from dit_dask.sanitizers.external import ExternalSanitizer
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
+    from dit_dask.sanitizers.external import ExternalSanitizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class ReleaseProcedure:
     @property
     def external(self) -> ExternalSanitizer | None:
         """The sanitizer, where it is external."""
-        return self.sanitizer if isinstance(self.sanitizer, ExternalSanitizer) else None
+        return cast("ExternalSanitizer", self.sanitizer) if getattr(self.sanitizer, "is_external", False) else None
 
     def with_external(self, sanitizer: ExternalSanitizer) -> ReleaseProcedure:
         """The same procedure with another state of its external sanitizer."""

@@ -30,16 +30,16 @@ ESTIMATES = (
 
 def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influence:
     """Test the given records, each removal `repeats` times."""
-    return together(table, records, [procedure])[0]
+    return together([table], records, [procedure])[0]
 
 
-def together(table: Table, records: Ints, procedures: Sequence[ReleaseProcedure]) -> list[Influence]:
+def together(tables: Sequence[Table], records: Ints, procedures: Sequence[ReleaseProcedure]) -> list[Influence]:
     """Test the given records against several adversaries that see the same releases."""
-    learned, failures, notes = compute_beliefs(table, records, procedures)
-    again = beliefs_on_full(table, records, procedures, "again")
+    learned, failures, notes = compute_beliefs(tables, records, procedures)
+    again = beliefs_on_full(tables, records, procedures, "again")
     tested = tested_records(records, failures)
     results = []
-    for procedure, by_name, other in zip(procedures, learned, again, strict=True):
+    for table, procedure, by_name, other in zip(tables, procedures, learned, again, strict=True):
         laws = {
             name: Laws(beliefs.full[tested], beliefs.without[tested], other[name][tested]) for name, beliefs in by_name.items()
         }

@@ -215,7 +215,7 @@ def influence_of(shared: SharedTests, group: tuple[int, ...], records: Ints) -> 
         shared.warmed_up.add(group[0])
     start = time.perf_counter()
     if len(tests) > 1 and engine.together is not None:
-        influences = engine.together(table, records, [test.procedure for test in tests])
+        influences = engine.together([test.rows.table for test in tests], records, [test.procedure for test in tests])
     else:
         influences = [engine.influence(table, records, first.procedure)]
     return influences, time.perf_counter() - start

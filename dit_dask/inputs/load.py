@@ -16,7 +16,7 @@ from dit_dask.errors import InputError, unknown
 from dit_dask.inputs.encode import Column
 from dit_dask.inputs.kinds import encode_attribute, has_scale
 from dit_dask.inputs.read import check_names, read_frame, read_source
-from dit_dask.inputs.sensitive import encode_sensitive
+from dit_dask.inputs.sensitive import encode_sensitive, join_members
 from dit_dask.inputs.subject import number_persons
 from dit_dask.storage.redaction import public_url
 from dit_dask.values.arrays import Bools, Ints
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def load(config: Config, frame: pd.DataFrame | None = None, others: Sequence[str] | None = None) -> Rows:
     """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells."""
     rows, read, used = _load(config, others or [], frame)
-    return rows if others is None else replace(rows, frame=_original_cells(read.iloc[used], rows, config))
+    return rows if others is None else rows.with_frame(_original_cells(read.iloc[used], rows, config))
 
 
 def load_with(
@@ -42,7 +42,7 @@ def load_with(
     Only the schema's columns decide which rows are used; a missing cell of another column is None or NaN.
     """
     rows, read, used = _load(config, None if more is None else [*more, *(others or ())], frame)
-    kept = rows if others is None else replace(rows, frame=_original_cells(read.iloc[used], rows, config))
+    kept = rows if others is None else rows.with_frame(_original_cells(read.iloc[used], rows, config))
     return kept, blank_missing(read.iloc[used], config.data.missing)
 
 
@@ -92,12 +92,15 @@ def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None
     for position, (name, described) in enumerate(schema.quasi_identifiers.items()):
         attribute, codes[:, position] = encode_attribute(used_columns[name], described, config)
         attributes.append(attribute)
-    secret, secret_codes = encode_sensitive(used_columns[schema.sensitive.column], config)
+    members = {one.name: encode_sensitive(used_columns[one.column], one, config) for one in schema.members}
     subject = None if schema.subject is None else number_persons(frame[schema.subject].iloc[used], config)
-    table, index = collapse(Schema(tuple(attributes), secret, schema.subject), codes, secret_codes, subject)
     dropped = int(incomplete.sum())
-    rows = Rows(table, index, len(frame), dropped, count_persons(table)[index], files, source_row=used)
-    return rows, frame[wanted], used
+    loaded = []
+    for one in schema.secrets:
+        secret, secret_codes = join_members(one, members)
+        table, index = collapse(Schema(tuple(attributes), secret, schema.subject), codes, secret_codes, subject)
+        loaded.append(Rows(table, index, len(frame), dropped, count_persons(table)[index], files, source_row=used))
+    return replace(loaded[0], further=tuple(loaded[1:])), frame[wanted], used
 
 
 def _category_columns(config: Config) -> set[str]:
@@ -106,7 +109,7 @@ def _category_columns(config: Config) -> set[str]:
         return set()
     schema = config.checked_schema
     on_trees = {name for name, described in schema.quasi_identifiers.items() if not has_scale(described)}
-    return on_trees | {schema.sensitive.column} - (set(schema.quasi_identifiers) - on_trees)
+    return on_trees | {member.column for member in schema.members} - (set(schema.quasi_identifiers) - on_trees)
 
 
 def _original_cells(frame: pd.DataFrame, rows: Rows, config: Config) -> pd.DataFrame:
@@ -117,9 +120,11 @@ def _original_cells(frame: pd.DataFrame, rows: Rows, config: Config) -> pd.DataF
         first = cells[attribute.name].iloc[0]
         if attribute.kind == "numeric" and isinstance(first, str) and re.fullmatch(DECIMAL, first):
             cells[attribute.name] = np.array(attribute.levels)[code]
-    secret, described = rows.table.schema.sensitive, config.checked_schema.sensitive
-    if described.bins is not None or described.map is not None:  # a sanitizer gets what the audit is about
-        cells[secret.name] = np.array(secret.levels, object)[rows.table.secret[rows.index]]
+    changed = {one.name for one in config.checked_schema.members if one.bins is not None or one.map is not None}
+    for each in rows.by_secret.values():
+        for secret, code in each.table.schema.sensitive.codes_of(each.table.secret[each.index]):
+            if secret.name in changed:  # a sanitizer gets what the audit is about
+                cells[secret.name] = np.array(secret.levels, object)[code]
     return cells
 
 

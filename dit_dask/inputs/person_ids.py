@@ -80,13 +80,9 @@ def _column_names(config: Config) -> list[str]:
                 return [str(column) for column in pq.ParquetFile(file).schema_arrow.names]
             opened = next((unpack(file, name) for end, unpack in UNPACK.items() if name.endswith(end)), file)
             content: bytes = opened.read(PEEKED_BYTES)
-        return _header_with(content, _used_columns(config))
+        return _header_with(content, config.checked_schema.columns)
 
     return reading(read)
-
-
-def _used_columns(config: Config) -> list[str]:
-    return [*config.checked_schema.quasi_identifiers, config.checked_schema.sensitive.name]
 
 
 def _header_with(content: bytes, used: Sequence[str]) -> list[str]:

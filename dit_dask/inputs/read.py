@@ -51,9 +51,8 @@ def _number_columns(config: Config) -> NumberColumns:
     """Sort the columns of the schema into numbers and texts; labels keep the signs that they are written with."""
     if config.schema is None:
         return NumberColumns()
-    sensitive = config.schema.sensitive
     numbers = {name for name, attribute in config.schema.quasi_identifiers.items() if attribute.kind == "numeric"}
-    numbers |= set() if sensitive.bins is None else {sensitive.column}
+    numbers |= {member.column for member in config.schema.members if member.bins is not None}
     return NumberColumns(frozenset(numbers), frozenset([*config.schema.columns, *config.schema.subject_columns]) - numbers)
 
 

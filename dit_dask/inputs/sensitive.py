@@ -1,10 +1,10 @@
-"""The sensitive attribute: labels in their order, numbers in bins, or values that a file derives from another column."""
+"""Sensitive attributes: labels in order, numbers in bins, values that a file derives from a column, joint values."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -27,10 +27,11 @@ from dit_dask.values.schema import MIN_DISCLOSED_COUNT, Attribute, Secret
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Ints
 
+BETWEEN = " | "  # the values of a joint attribute's members, where it is written as one text
 
-def encode_sensitive(column: Column, config: Config) -> tuple[Secret, Codes]:
+
+def encode_sensitive(column: Column, described: SensitiveConfig, config: Config) -> tuple[Secret, Codes]:
     """Fix the order of the sensitive values: as given, else sorted (as numbers where all are numbers)."""
-    described = config.checked_schema.sensitive
     present = column.present()
     secret, codes = (_encode_labels if described.bins is None else _encode_bins)(present, described, config)
     if len(present.rows) == len(column.rows):
@@ -45,12 +46,29 @@ def encode_sensitive(column: Column, config: Config) -> tuple[Secret, Codes]:
     return Secret(secret.name, (*secret.levels, MISSING), hierarchy), every
 
 
+def join_members(described: SensitiveConfig, members: Mapping[str, tuple[Secret, Codes]]) -> tuple[Secret, Codes]:
+    """Return a sensitive attribute: one of those that were encoded, or the joint values of several that some row has."""
+    if not described.joint:
+        return members[described.name]
+    chosen = [members[member.name] for member in described.joint]
+    key = np.zeros(len(chosen[0][1]), np.int64)
+    for secret, codes in chosen:
+        _, key = np.unique(key * len(secret.levels) + codes, return_inverse=True)
+    _, first = np.unique(key, return_index=True)
+    parts = np.column_stack([codes[first] for _, codes in chosen])
+    levels = [BETWEEN.join(secret.levels[code] for (secret, _), code in zip(chosen, row, strict=True)) for row in parts]
+    if len(set(levels)) < len(levels):
+        raise InputError(f"{described.where}: two joint values read the same, because values hold {BETWEEN!r}")
+    secrets = tuple(secret for secret, _ in chosen)
+    return Secret(described.name, tuple(levels), members=secrets, parts=parts), key.astype(np.int32)
+
+
 def _encode_labels(column: Column, described: SensitiveConfig, config: Config) -> tuple[Secret, Codes]:
     labels = label_cells(column)
     if described.map is not None:
-        labels = _map_labels(labels, described.map, config)
+        labels = _map_labels(labels, described.map, config, f"{described.where}.map")
     if described.order is not None:
-        levels = ordered_levels(described.order, labels, "schema.sensitive.order")
+        levels = ordered_levels(described.order, labels, f"{described.where}.order")
     elif all(re.fullmatch(DECIMAL, label) for label in labels.labels):
         levels = sorted(labels.labels, key=lambda label: (float(label), label))
     else:
@@ -58,15 +76,14 @@ def _encode_labels(column: Column, described: SensitiveConfig, config: Config) -
     hierarchy = None
     if described.hierarchy is not None:
         whole = replace(labels, labels=list(dict.fromkeys([*labels.labels, *levels])))
-        hierarchy = make_hierarchy(described.hierarchy, whole, config, "schema.sensitive.hierarchy")
+        hierarchy = make_hierarchy(described.hierarchy, whole, config, f"{described.where}.hierarchy")
     code = {level: position for position, level in enumerate(levels)}
     secret = Secret(described.name, tuple(levels), hierarchy, described.order is not None)
     return secret, np.array([code[label] for label in labels.labels], np.int32)[labels.factors]
 
 
-def _map_labels(labels: Labels, path: str, config: Config) -> Labels:
+def _map_labels(labels: Labels, path: str, config: Config, where: str) -> Labels:
     """Replace labels by what a file of lines value;derived says; * stands for all others."""
-    where = "schema.sensitive.map"
     derived: dict[str, str] = {}
     reader = csv.reader(read_text(path, config, where).splitlines(), delimiter=";")
     for row in reader:
@@ -87,24 +104,23 @@ def _encode_bins(column: Column, described: SensitiveConfig, _config: Config) ->
     """Put numbers into intervals that are closed on the right, the first on both sides."""
     attribute, codes = encode_numeric(column.name, column.cells)
     if attribute.unit is not None:
-        raise InputError(f"schema.sensitive.bins: bins are of numbers; column {column.name!r} has dates")
+        raise InputError(f"{described.where}.bins: bins are of numbers; column {column.name!r} has dates")
     weights = np.bincount(codes, minlength=len(attribute.levels))
     if isinstance(described.bins, Sequence):
-        bin_of, names = _by_edges(attribute, weights, described.bins)
+        bin_of, names = _by_edges(attribute, weights, described.bins, f"{described.where}.bins")
     else:
         bin_of = equal_frequency(weights, described.bins or 1)
         names = _name_bins(attribute.levels, weights, bin_of)
     return Secret(described.name, tuple(names), has_order=True), bin_of[codes]
 
 
-def _by_edges(attribute: Attribute, weights: Ints, edges: Sequence[float]) -> tuple[Codes, list[str]]:
+def _by_edges(attribute: Attribute, weights: Ints, edges: Sequence[float], where: str) -> tuple[Codes, list[str]]:
     """Return (levels,) bins and their names; the edges are the config's, so they may be shown."""
     levels = np.array(attribute.levels, object)
     outside = int(weights[(levels < edges[0]) | (levels > edges[-1])].sum())
     if outside:
         raise InputError(
-            f"schema.sensitive.bins: the edges leave out {outside:,} of the {int(weights.sum()):,} rows of column "
-            f"{attribute.name!r}"
+            f"{where}: the edges leave out {outside:,} of the {int(weights.sum()):,} rows of column {attribute.name!r}"
         )
     bin_of = np.maximum(np.searchsorted(np.array(edges), levels.astype(float)) - 1, 0).astype(np.int32)
     shown = [f"{edge:.15g}" for edge in edges]

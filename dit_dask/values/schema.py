@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dit_dask.values.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Floats
+    from dit_dask.values.arrays import Codes, Floats
 
 MIN_DISCLOSED_COUNT = 10  # a value that fewer rows share is not shown: it could identify someone
 
@@ -35,13 +35,27 @@ class Attribute:
 class Secret:
     """The sensitive attribute: its whole domain, in the order of every belief vector.
 
-    `has_order` tells whether the config gives that order, or bins; else values are merely sorted.
+    `has_order` tells whether the config gives that order, or bins; else values are merely sorted. A joint attribute has
+    members, and parts[levels, members] says which values of theirs a value of it consists of.
     """
 
     name: str
     levels: tuple[str, ...]
     hierarchy: Hierarchy | None = None
     has_order: bool = False
+    members: tuple[Secret, ...] = ()
+    parts: Codes | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that a table has for it."""
+        return tuple(member.name for member in self.members) or (self.name,)
+
+    def codes_of(self, codes: Codes) -> list[tuple[Secret, Codes]]:
+        """Its members with their own codes of each row; itself if it has none."""
+        if self.parts is None:
+            return [(self, codes)]
+        return [(member, self.parts[codes, position]) for position, member in enumerate(self.members)]
 
 
 @dataclass(frozen=True, eq=False)

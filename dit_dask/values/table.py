@@ -93,7 +93,7 @@ class Rows:
 
     `multiplicity[n]` counts the persons who have the same q and s, which are rows unless some belong together. `frame` has the
     cells as they were read, where a sanitizer needs them. `source_row[n]` is the row's position in the source, files in order,
-    before any row was dropped.
+    before any row was dropped. `further` are the same rows with the other sensitive attributes of the schema.
     """
 
     table: Table
@@ -104,6 +104,26 @@ class Rows:
     files: tuple[str, ...] = ()
     frame: pd.DataFrame | None = None
     source_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    further: tuple[Rows, ...] = ()
+
+    @property
+    def by_secret(self) -> dict[str, Rows]:
+        """The rows with each sensitive attribute of the schema, by its name."""
+        return {rows.table.schema.sensitive.name: rows for rows in (self, *self.further)}
+
+    @property
+    def columns_of_secrets(self) -> list[str]:
+        """The columns that a table has for all sensitive attributes."""
+        columns = [column for name in self.by_secret for column in self.by_secret[name].table.schema.sensitive.columns]
+        return list(dict.fromkeys(columns))
+
+    def about(self, secret: str | None) -> Rows:
+        """The rows with one of the sensitive attributes; with the only one if none is named."""
+        return self if secret is None else self.by_secret[secret]
+
+    def with_frame(self, frame: pd.DataFrame) -> Rows:
+        """The same rows with the cells as they were read."""
+        return replace(self, frame=frame, further=tuple(replace(rows, frame=frame) for rows in self.further))
 
     @property
     def used(self) -> int:
@@ -125,11 +145,12 @@ class Rows:
 
     def described(self) -> str:
         """How many rows there are, in words."""
+        counts = [f"{rows.table.distinct:,} distinct" for rows in self.by_secret.values()]
+        if self.further:
+            counts = [f"{count} by {name}" for count, name in zip(counts, self.by_secret, strict=True)]
         persons = "" if self.table.schema.subject is None else f" of {self.table.persons:,} persons"
-        return (
-            f"{self.used:,} rows{persons} ({self.table.distinct:,} distinct) of {self.read:,} read, "
-            f"{self.dropped:,} dropped as incomplete"
-        )
+        shown = f"{self.used:,} rows{persons} ({', '.join(counts)})"
+        return f"{shown} of {self.read:,} read, {self.dropped:,} dropped as incomplete"
 
     def digest(self) -> str:
         """Fingerprint the used values in row order."""
@@ -137,6 +158,8 @@ class Rows:
         subject = () if self.table.subject is None else (self.table.subject,)
         for array in (self.table.codes, self.table.secret, self.index, *subject):
             content.update(np.ascontiguousarray(array).tobytes())
+        for rows in self.further:
+            content.update(rows.digest().encode())
         return content.hexdigest()
 
 

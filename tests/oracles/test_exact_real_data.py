@@ -82,7 +82,9 @@ def test_distances_equal_brute_force(source: tuple, rule: str) -> None:
     procedures = [procedure_of(rule, adversary) for adversary in (BernoulliNB(), ConditionalFrequency())]
     some = np.random.default_rng(5).choice(table.distinct, 600, replace=False)
     again = SimpleNamespace(release=RULES[rule].release)  # hides what it shares with the exact engine
-    expected = brute_force.together(table, some, [replace(procedure, sanitizer=again) for procedure in procedures])
+    expected = brute_force.together(
+        [table] * len(procedures), some, [replace(procedure, sanitizer=again) for procedure in procedures]
+    )
     for procedure, wanted in zip(procedures, expected, strict=True):
         everyone = exact.influence(table, np.arange(table.distinct), procedure)
         np.testing.assert_array_equal(everyone.distance[some], wanted.distance)

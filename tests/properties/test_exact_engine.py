@@ -33,7 +33,7 @@ def assert_equal_to_brute_force(table: Table, sanitizer: Sanitizer) -> None:
     records = np.arange(table.distinct)
     again = SimpleNamespace(release=sanitizer.release)  # hides what it shares with the exact engine
     asked = ReleaseProcedure(again, TF(), {type(one).__name__: one for one in BOTH}, SIMPLE["emd"], 0, "test")
-    (expected,), _, _ = brute_force.compute_beliefs(table, records, [asked])
+    (expected,), _, _ = brute_force.compute_beliefs([table], records, [asked])
     for beliefs, (found, found_without) in zip(expected.values(), exact.beliefs(table, records, sanitizer, BOTH), strict=True):
         np.testing.assert_array_equal(found, beliefs.full[:, 0])
         np.testing.assert_array_equal(found_without, beliefs.without[:, 0])

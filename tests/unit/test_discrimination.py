@@ -186,7 +186,7 @@ def test_a_measure_twice_is_refused() -> None:
 
 
 def ranked(frame: pd.DataFrame, size: int = 3, target: str | None = None) -> risk.Ranking:
-    return risk.ranking(risk.Search(frame, target, None, None), size, 5)
+    return risk.ranking(risk.Search(frame, target, [], None), size, 5)
 
 
 def test_risk_finds_the_columns_that_single_people_out() -> None:
@@ -244,11 +244,11 @@ def test_a_random_secret_has_the_rate_of_chance() -> None:
     rng = np.random.default_rng(5)
     columns = {name: rng.integers(0, 30, 1000) for name in ("a", "b", "c")}
     frame = pd.DataFrame(columns | {"secret": rng.integers(0, 5, 1000)})
-    found = risk.ranking(risk.Search(frame, None, "secret", None), 3, 3)
+    found = risk.ranking(risk.Search(frame, None, ["secret"], None), 3, 3)
     for one in (*found.combined[2], *found.combined[3]):
-        assert one.sensitive is not None
-        assert one.sensitive > 0.4  # it looks like a leak
-        assert one.sensitive == pytest.approx(one.sensitive_chance, abs=0.02)  # and is what any secret has, up to its spread
+        rate, chance = one.sensitive["secret"]
+        assert rate > 0.4  # it looks like a leak
+        assert rate == pytest.approx(chance, abs=0.02)  # and is what any secret has, up to its spread
 
 
 def test_risk_over_a_column_is_its_rate() -> None:

@@ -83,6 +83,8 @@ def subject(entry: MeasureEntry) -> str:
             + (f" ({given.get('knowledge', 'white-box')})" if given["attack"] == "identity" else "")
             + f": {keys}"
         )
+    if "sensitive" in given and given.get("attack") != "identity":
+        text += f" → {given['sensitive']}"
     if "semantic" in given and given.get("attack") != "semantic":
         text += ", grouped"
     return text if given["estimator"] == "plug-in" else f"{text}, {given['estimator']}"

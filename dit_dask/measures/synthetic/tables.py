@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from dit_dask.errors import InputError
 from dit_dask.measures.base import OTHER_TABLE, MeasureInput, Source
 from dit_dask.measures.synthetic.columns import format_label, parse_text
 from dit_dask.values.release import Ranges, Release, Sets
-from dit_dask.values.schema import Schema
+from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,10 +45,10 @@ class Roles:
     kinds: tuple[tuple[str, str], ...] = ()
     fraction: float | None = None
 
-    def columns(self, schema: Schema) -> dict[str, str]:
+    def columns(self, rows: Rows) -> dict[str, str]:
         """Return the kinds of the columns to compare."""
-        from_schema = {attribute.name: attribute.kind for attribute in schema.quasi_identifiers}
-        return dict(self.kinds) or {**from_schema, schema.sensitive.name: "categorical"}
+        from_schema = {attribute.name: attribute.kind for attribute in rows.table.schema.quasi_identifiers}
+        return dict(self.kinds) or {**from_schema, **dict.fromkeys(rows.columns_of_secrets, "categorical")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +96,11 @@ def prepare_tables(key: InputKey, roles: Roles) -> Tables | None:
     """Prepare the tables; None where the release does not consist of records."""
     inputs = key.inputs
     schema = inputs.rows.table.schema
-    kinds = roles.columns(schema)
-    needed = [*(attribute.name for attribute in schema.quasi_identifiers), schema.sensitive.name]
+    kinds = roles.columns(inputs.rows if inputs.release is None else replace(inputs.rows, further=()))
+    needed = [*(attribute.name for attribute in schema.quasi_identifiers), *inputs.rows.columns_of_secrets]
     by_role = {"original": inputs.frame, **inputs.tables}
     if inputs.release is not None:
+        by_role["original"] = with_published_secrets(inputs)
         records = list_records(inputs.release, inputs)
         if records is None:
             return None
@@ -145,8 +146,19 @@ def list_records(release: Release, inputs: MeasureInput) -> pd.DataFrame | None:
         used, first = np.unique(inputs.rows.table.codes[inputs.rows.index, position], return_index=True)
         cells[used] = inputs.frame[attribute.name].to_numpy(object)[first]  # a date's level is a number, its cell is a date
         columns[attribute.name] = pd.Series(cells[codes[group, position]])
-    columns[release.schema.sensitive.name] = [release.schema.sensitive.levels[code] for code in secret]
+    for member, code in release.schema.sensitive.codes_of(secret.astype(np.int32)):
+        columns[member.name] = np.array(member.levels, object)[code]
     return pd.DataFrame(columns)
+
+
+def with_published_secrets(inputs: MeasureInput) -> pd.DataFrame:
+    """The cells of the table, but bins or derived values where the sensitive attribute has these: releases publish them."""
+    table, frame = inputs.rows.table, inputs.frame
+    for secret, codes in table.schema.sensitive.codes_of(table.secret[inputs.rows.index]):
+        cells = frame[secret.name].map(format_label, na_action="ignore") if secret.name in frame else None
+        if cells is None or not set(cells.dropna()) <= set(secret.levels):
+            frame = frame.assign(**{secret.name: np.array(secret.levels, object)[codes]})
+    return frame
 
 
 def single_values(values: Ranges | Sets) -> Codes | None:

@@ -61,9 +61,8 @@ NO_CACHE = "none"
 
 
 def _build_function(parameters: Mapping[str, Any], context: Context) -> Caller:
-    columns = (*(attribute.name for attribute in context.schema.quasi_identifiers), context.schema.sensitive.name)
-    target = parameters["target"]
-    return Function(_limits(parameters), target, parameters["params"], columns, SanitizerProcess(target, [context.folder]))
+    target, process = parameters["target"], SanitizerProcess(parameters["target"], [context.folder])
+    return Function(_limits(parameters), target, parameters["params"], context.columns, process)
 
 
 def _build_command(parameters: Mapping[str, Any], context: Context) -> Caller:
@@ -106,11 +105,11 @@ def _kind(own: Mapping[str, Field], build_caller: Callable[[Mapping[str, Any], C
         relevant = {key: value for key, value in parameters.items() if key != "claim" and _affects_result(fields, key)}
         if context.frame is None:
             raise InputError(f"{where}: {parameters['name']} needs the rows themselves")
-        names = (*(attribute.name for attribute in context.schema.quasi_identifiers), context.schema.sensitive.name)
         identity = json.dumps([relevant, mapping, sys.version_info[:2]], sort_keys=True, default=str)
         return ExternalSanitizer(
             schema=context.schema,
-            frame=context.frame[list(dict.fromkeys([*names, *parameters["columns"]]))],
+            frame=context.frame[list(dict.fromkeys([*context.columns, *parameters["columns"]]))],
+            published=context.columns,
             caller=build_caller(parameters, context),
             policy=CallPolicy(parameters["retries"], parameters["on_error"] == "skip", parameters["allow_skipped"]),
             where=where,

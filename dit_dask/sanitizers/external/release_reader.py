@@ -137,17 +137,24 @@ class Vocabulary:
 class ReleaseReader:
     """Reads the releases of one sanitizer; each published value is parsed once."""
 
-    def __init__(self, schema: Schema, mapping: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
-        self._schema = schema
+    def __init__(
+        self, schema: Schema, mapping: Mapping[str, Mapping[str, Sequence[str]]], published: Sequence[str] = ()
+    ) -> None:
+        self._schema, self._published = schema, set(published)
         self._vocabularies = [
             Vocabulary(Reader(attribute, mapping.get(attribute.name))) for attribute in schema.quasi_identifiers
         ]
-        self._secrets = {label: code for code, label in enumerate(schema.sensitive.levels)}
+        secret = schema.sensitive
+        self._secrets = [
+            (one.name, {label: code for code, label in enumerate(one.levels)}) for one in secret.members or (secret,)
+        ]
+        parts = np.arange(len(secret.levels))[:, None] if secret.parts is None else secret.parts
+        self._joint = {tuple(row): code for code, row in enumerate(parts.tolist())}
 
     @property
     def columns(self) -> list[str]:
         """The columns that a release must have."""
-        return [*(attribute.name for attribute in self._schema.quasi_identifiers), self._schema.sensitive.name]
+        return [*(attribute.name for attribute in self._schema.quasi_identifiers), *self._schema.sensitive.columns]
 
     def __call__(self, frame: pd.DataFrame) -> ReadRelease:
         """Read a release; rows suppressed in every column or in the sensitive one count as absent."""
@@ -157,7 +164,7 @@ class ReleaseReader:
         if not len(frame):
             raise InputError("it returned an empty table")
         read = [vocabulary(frame[name]) for vocabulary, name in zip(self._vocabularies, self.columns, strict=False)]
-        secret = self._encode_secret(frame[self.columns[-1]])
+        secret = self._encode_secrets(frame)
         hidden = np.logical_and.reduce([suppressed.astype(bool) for _, suppressed, _ in read])
         if hidden.all():  # then they are one class, not an empty table
             hidden[:] = False
@@ -166,7 +173,8 @@ class ReleaseReader:
             raise InputError("it suppressed every row")
         nearest = int(sum(numbers[2][kept].sum() for numbers in read))
         release = self._build_release([numbers[0][kept] for numbers in read], secret[kept])
-        further = sum(tells_rows_apart(frame[name]) for name in frame.columns if name not in self.columns)
+        known = {*self.columns, *self._published}
+        further = sum(tells_rows_apart(frame[name]) for name in frame.columns if name not in known)
         return ReadRelease(release, int(kept.sum()), int((~kept).sum()), nearest, further)
 
     def _build_release(self, numbers: Sequence[Ints], secret: Ints) -> Release:
@@ -180,29 +188,46 @@ class ReleaseReader:
         value = np.column_stack([column[first] for column, _ in compacted]).astype(np.int32)
         return Release(self._schema, Sets(value, tuple(sets for _, sets in compacted)), counts.astype(np.int64))
 
-    def _encode_secret(self, cells: pd.Series[Any]) -> Ints:
-        """Return (rows,): the code of the sensitive value, -1 where it is suppressed."""
+    def _encode_secrets(self, frame: pd.DataFrame) -> Ints:
+        """Return (rows,): the code of the sensitive value, of a joint one from its columns, -1 where it is suppressed."""
+        codes = np.column_stack([self._encode_secret(frame[name], name, known) for name, known in self._secrets])
+        if len(self._secrets) == 1:
+            return codes[:, 0]
+        distinct, place = np.unique(codes, axis=0, return_inverse=True)
+        joint = [-1 if min(row) < 0 else self._joint.get(tuple(row), -2) for row in distinct.tolist()]
+        found = np.array(joint, np.int64)[place.ravel()]
+        if (found == -2).any():
+            columns = ", ".join(repr(name) for name, _ in self._secrets)
+            raise InputError(
+                f"columns {columns}: it published {joint.count(-2):,} joint values that no row of the data has; the first: "
+                f"{_locate(found == -2)}"
+            )
+        return found
+
+    def _encode_secret(self, cells: pd.Series[Any], name: str, known: Mapping[str, int]) -> Ints:
+        """Return (rows,): the code of a value of one column, -1 where it is suppressed."""
         import pandas as pd
 
         code, distinct = pd.factorize(cells)
-        codes = [self._secret_code(value) for value in distinct]
+        codes = [_secret_code(value, known) for value in distinct]
         unknown = [number for number, found in enumerate(codes) if found is None]
         if unknown:
             raise InputError(
-                f"column {self.columns[-1]!r}: {len(unknown):,} of its published values are not among its {len(self._secrets)} "
+                f"column {name!r}: {len(unknown):,} of its published values are not among its {len(known)} "
                 f"values in the data; the first: {_locate(code == unknown[0])}",
                 hidden=[str(distinct[number]) for number in unknown[:MOST_HIDDEN]],
             )
         return np.array([*codes, -1], np.int64)[code]
 
-    def _secret_code(self, value: Any) -> int | None:
-        """The code, -1 for suppression, None for a value that the data does not have."""
-        text = str(value)
-        if text not in self._secrets and isinstance(value, float | np.floating) and float(value).is_integer():
-            text = str(int(value))
-        for label in (text, text.strip()):
-            if label in self._secrets:
-                return self._secrets[label]
-        if text.strip() in NULLS or not text.strip().strip(SUPPRESSED):
-            return -1
-        return None
+
+def _secret_code(value: Any, known: Mapping[str, int]) -> int | None:
+    """The code, -1 for suppression, None for a value that the data does not have."""
+    text = str(value)
+    if text not in known and isinstance(value, float | np.floating) and float(value).is_integer():
+        text = str(int(value))
+    for label in (text, text.strip()):
+        if label in known:
+            return known[label]
+    if text.strip() in NULLS or not text.strip().strip(SUPPRESSED):
+        return -1
+    return None

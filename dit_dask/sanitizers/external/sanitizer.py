@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -58,20 +58,23 @@ class CallPolicy:
 
 
 class ProcessState:
-    """What one process keeps between calls: releases of the whole table, which every task needs, and their reader.
+    """What one process keeps between calls: releases of the whole table, which every task needs, and their readers.
 
-    A pickle of it is empty: every process starts with a state of its own.
+    Sanitizers that differ only in the sensitive attribute share it, and with it the table that the last call returned. A
+    pickle of it is empty: every process starts with a state of its own.
     """
 
     def __init__(self) -> None:
         self.full_releases: dict[str, ReadRelease] = {}
-        self._reader: ReleaseReader | None = None
+        self.last: tuple[bytes, int, pd.DataFrame] | None = None
+        self._readers: dict[str, ReleaseReader] = {}
 
     def reader(self, sanitizer: ExternalSanitizer) -> ReleaseReader:
-        """Return the reader that has parsed the published values met so far."""
-        if self._reader is None:
-            self._reader = ReleaseReader(sanitizer.schema, sanitizer.mapping)
-        return self._reader
+        """Return the reader of a sensitive attribute, which has parsed the published values met so far."""
+        name = sanitizer.schema.sensitive.name
+        if name not in self._readers:
+            self._readers[name] = ReleaseReader(sanitizer.schema, sanitizer.mapping, sanitizer.published)
+        return self._readers[name]
 
     def __reduce__(self) -> tuple[type[ProcessState], tuple[()]]:
         return ProcessState, ()
@@ -79,7 +82,10 @@ class ProcessState:
 
 @dataclass(frozen=True, eq=False)
 class ExternalSanitizer:
-    """Sanitises by calling third-party code; releases are cached by the content of the table."""
+    """Sanitises by calling third-party code; releases are cached by the content of the table.
+
+    `published` are the columns of the schema that it publishes, those of other sensitive attributes among them.
+    """
 
     schema: Schema
     frame: pd.DataFrame
@@ -91,7 +97,9 @@ class ExternalSanitizer:
     cache: Folder | None = None
     claim: Claim | None = None
     order_matters: bool | None = None
+    published: tuple[str, ...] = ()
     state: ProcessState = field(default_factory=ProcessState)
+    is_external: ClassVar[bool] = True  # what runs without one need not import to know
 
     def release(self, table: Table, rng: np.random.Generator) -> Release:
         """Sanitise the rows of a table."""
@@ -104,19 +112,23 @@ class ExternalSanitizer:
         seed = int(rng.integers(2**31))
         with CALL_LOCK:
             if not use_cache:
-                return self._call_with_retries(table.ids, seed)
+                return self._call_with_retries(table.ids, seed, use_last=False)
             name = self._file_name(table.ids, seed)
             cached = self._read_cache(name) or self.state.full_releases.get(name)
             if cached is not None:
                 return cached
-            release = self._call_with_retries(table.ids, seed)
+            release = self._call_with_retries(table.ids, seed, use_last=True)
             if len(table.ids) == len(self.frame):
                 self.state.full_releases[name] = release
             if self.cache is not None:
                 self.cache.write(name, release.pack())
             return release
 
-    def _call_with_retries(self, ids: Ints, seed: int) -> ReadRelease:
+    def _call_with_retries(self, ids: Ints, seed: int, *, use_last: bool) -> ReadRelease:
+        last = self.state.last
+        if use_last and last is not None and last[:2] == (ids.tobytes(), seed):  # called for another sensitive attribute
+            with suppress(InputError):
+                return self.state.reader(self)(last[2])
         for _ in range(self.policy.retries):
             with suppress(ExternalSanitizerError, InputError):
                 return self._call_once(ids, seed)
@@ -126,7 +138,20 @@ class ExternalSanitizer:
             raise ExternalSanitizerError(f"{self.where}: {error}", skip=self.policy.skip, hidden=error.hidden) from error
 
     def _call_once(self, ids: Ints, seed: int) -> ReadRelease:
-        return self.state.reader(self)(self.caller.sanitize(self.frame, ids, seed))
+        table = self.caller.sanitize(self.frame, ids, seed)
+        if self.shares_calls:
+            self.state.last = (ids.tobytes(), seed, table)
+        return self.state.reader(self)(table)
+
+    @property
+    def shares_calls(self) -> bool:
+        """Whether there are other sensitive attributes, whose tests learn from the same releases."""
+        own = (*(attribute.name for attribute in self.schema.quasi_identifiers), *self.schema.sensitive.columns)
+        return bool(self.published) and set(self.published) != set(own)
+
+    def about(self, schema: Schema) -> ExternalSanitizer:
+        """The same sanitizer for another sensitive attribute; calls are shared."""
+        return self if schema is self.schema else replace(self, schema=schema)
 
     def _read_cache(self, name: str) -> ReadRelease | None:
         content = None if self.cache is None else self.cache.read(name)
