@@ -16,7 +16,7 @@ from dit_dask.audit.grammar import redact_test
 from dit_dask.audit.identity import hashed_id, secret_key, test_id, without_secret
 from dit_dask.audit.procedures import PROCEDURES
 from dit_dask.audit.test import Test
-from dit_dask.config.constraints import ComponentConfig
+from dit_dask.config.components import ComponentConfig
 from dit_dask.config.document import Config, RecordSample, TestConfig
 from dit_dask.config.registry import Context
 from dit_dask.engines import choose

@@ -9,7 +9,8 @@ from typing import Any
 
 from dit_dask.audit.gates import Gate, parse, parse_all
 from dit_dask.audit.procedures import DEFAULT, PROCEDURES
-from dit_dask.config.constraints import Anything, Component, Constraint, Field, ListOf, MapOf, NameOrFile, Record, declared
+from dit_dask.config.components import Component
+from dit_dask.config.constraints import Anything, Constraint, Field, ListOf, MapOf, NameOrFile, Record, declared
 from dit_dask.config.document import (
     TOP,
     Config,

@@ -10,18 +10,8 @@ from typing import Any, cast
 
 from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, Adversary, default_panel
 from dit_dask.audit.identity import short_hash
-from dit_dask.config.constraints import (
-    Choice,
-    Component,
-    ComponentConfig,
-    Components,
-    Field,
-    Integer,
-    ListOf,
-    OneOf,
-    Record,
-    Text,
-)
+from dit_dask.config.components import Component, ComponentConfig, Components
+from dit_dask.config.constraints import Choice, Field, Integer, ListOf, OneOf, Record, Text
 from dit_dask.config.document import RecordSample, TestConfig
 from dit_dask.config.registry import Context, Kind
 from dit_dask.distances import DISTANCES

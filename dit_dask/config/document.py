@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dit_dask.config import cluster
+from dit_dask.config.components import ComponentConfig
 from dit_dask.config.constraints import (
     Anything,
     Choice,
-    ComponentConfig,
     Const,
     Constraint,
     Field,

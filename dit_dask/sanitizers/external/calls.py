@@ -17,7 +17,7 @@ import numpy as np
 
 from dit_dask.errors import ExternalSanitizerError, InputError
 from dit_dask.sanitizers.external.process import SanitizerProcess, child_environment
-from dit_dask.sanitizers.external.process_main import CommandCall, FunctionCall, Request, notes_path
+from dit_dask.sanitizers.external.process_messages import CommandCall, FunctionCall, Request, notes_path
 from dit_dask.storage.compression import BoundedGzip
 from dit_dask.storage.filesystem import filesystem, reason
 from dit_dask.storage.location import Location
