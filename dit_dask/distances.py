@@ -98,9 +98,9 @@ class Wasserstein:
 
 
 def _ordered_distance(context: Context, where: str) -> OrderedWasserstein:
-    """Gaps are those of the numbers, if all values are numbers and no given order contradicts them, else 1."""
+    """Gaps are those of the middles of bins or of the numbers, if no given order contradicts these, else 1."""
     secret = context.schema.sensitive
-    numbers = _numbers(secret.levels)
+    numbers = _numbers(secret.levels) if secret.middles is None else secret.middles
     if numbers is not None:
         gaps = np.diff(numbers)
         if (gaps >= 0).all() or (gaps <= 0).all():
@@ -108,7 +108,7 @@ def _ordered_distance(context: Context, where: str) -> OrderedWasserstein:
     if not secret.has_order:
         raise InputError(
             f"{where}: ordered needs schema.sensitive.order or bins, or a sensitive column of numbers, and no category of "
-            "missing cells"
+            f"missing cells; {secret.name!r} has no order"
         )
     return OrderedWasserstein(np.ones(len(secret.levels) - 1))
 

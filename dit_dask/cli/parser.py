@@ -110,7 +110,13 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
 def init_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a drafted config."""
     parser.add_argument("table", metavar="TABLE", help="a .csv, .tsv, .parquet or .xlsx file, or its URL")
-    parser.add_argument("--sensitive", metavar="COLUMN", help="what nobody should infer; proposed by default")
+    parser.add_argument(
+        "--sensitive",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="what nobody should infer; proposed by default; may be given again: a test for each",
+    )
     parser.add_argument("--subject", metavar="COLUMN", help="whose rows belong together; proposed by default")
     parser.add_argument("--to", metavar="FILE", help="the config to write; named after the table by default")
     parser.add_argument("--yes", action="store_true", help="ask nothing: take what is proposed")

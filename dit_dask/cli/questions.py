@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dit_dask.errors import InputError, escape_text, unknown
+from dit_dask.errors import escape_text, unknown
 
 if TYPE_CHECKING:
     from dit_dask.drafting.proposal import TableDraft
@@ -29,14 +28,20 @@ def ask(question: str, default: str) -> str:
 
 def ask_about(draft: TableDraft) -> TableDraft:
     """Let the sensitive attribute, the subject and the quasi-identifiers be changed."""
-    sensitive = _column(ask("sensitive attribute, which nobody should infer", draft.sensitive), draft)
+    answer = ask("sensitive attributes, which nobody should infer", ", ".join(draft.sensitive))
+    sensitive = _columns(answer, draft)
     answer = ask(f"subject, whose rows belong together ({NOBODY} for none)", draft.subject or NOBODY)
     subject = None if answer == NOBODY else _column(answer, draft)
-    if subject == sensitive:
-        raise InputError(f"dit init: the column {sensitive!r} cannot be the subject and the sensitive attribute")
-    draft = replace(draft, sensitive=sensitive, subject=subject)
+    draft = draft.with_roles(sensitive, subject)
     chosen = ask("quasi-identifiers, which an adversary may know", ", ".join(draft.quasi_identifiers))
-    return draft.with_quasi_identifiers([_column(name.strip(), draft) for name in chosen.split(",") if name.strip()])
+    return draft.with_quasi_identifiers(_columns(chosen, draft))
+
+
+def _columns(answer: str, draft: TableDraft) -> list[str]:
+    """The columns of an answer with commas between them; a column may have a comma in its name."""
+    if answer in draft.columns:
+        return [answer]
+    return [_column(name.strip(), draft) for name in answer.split(",") if name.strip()]
 
 
 def _column(name: str, draft: TableDraft) -> str:

@@ -42,13 +42,13 @@ class TableDraft:
     dialect: Dialect | None
     risks: Mapping[str, Risk]
     subject: str | None
-    sensitive: str
+    sensitive: tuple[str, ...]
     chosen: tuple[str, ...] = ()
 
     @property
     def candidates(self) -> list[str]:
         """The columns that may be quasi-identifiers, the most identifying first."""
-        left = [name for name in self.risks if name not in (self.subject, self.sensitive)]
+        left = [name for name in self.risks if name not in (self.subject, *self.sensitive)]
         return [name for name in left if not self.columns[name].left_out]
 
     @property
@@ -58,14 +58,23 @@ class TableDraft:
 
     def with_quasi_identifiers(self, names: Sequence[str]) -> TableDraft:
         """The same draft with other quasi-identifiers."""
-        taken = next((name for name in names if name in (self.subject, self.sensitive)), None)
+        taken = next((name for name in names if name in (self.subject, *self.sensitive)), None)
         if taken is not None:
             raise InputError(f"dit init: the column {taken!r} cannot be a quasi-identifier: it is the subject or sensitive")
         return replace(self, chosen=tuple(dict.fromkeys(names)))
 
+    def with_roles(self, sensitive: Sequence[str], subject: str | None) -> TableDraft:
+        """The same draft with other sensitive attributes and another subject."""
+        for name in sensitive:
+            if name == subject:
+                raise InputError(f"dit init: the column {name!r} cannot be the subject and the sensitive attribute")
+            if self.columns[name].distinct < 2:
+                raise InputError(f"dit init: the sensitive column {name!r} is constant: there is nothing to infer")
+        return replace(self, sensitive=tuple(dict.fromkeys(sensitive)), subject=subject)
+
 
 def draft_table(
-    source: str, folder: str, sensitive: str | None = None, subject: str | None = None, overrides: Sequence[str] = ()
+    source: str, folder: str, sensitive: Sequence[str] = (), subject: str | None = None, overrides: Sequence[str] = ()
 ) -> TableDraft:
     """Read a table and guess what its columns are; named columns, and keys such as data.csv.separator=;, are taken as given."""
     document: dict[str, Any] = {"version": 1, "data": {"source": source}}
@@ -74,7 +83,7 @@ def draft_table(
     config = check_document(document, folder, needs_schema=False)
     frame = read_frame(config, None)[0].rename(columns=str)
     names = [str(name) for name in frame.columns]
-    check_names(names, [*names, *(name for name in (sensitive, subject) if name is not None)], source)
+    check_names(names, [*names, *(name for name in (*sensitive, subject) if name is not None)], source)
     if len(frame) < 2:
         raise InputError(f"dit init: at least 2 rows are needed; got {len(frame)}")
     dialect = source_dialect(config)
@@ -84,12 +93,9 @@ def draft_table(
             f"dit init: --subject {subject!r} is missing in {columns[subject].missing:,} rows; every row needs one"
         )
     chosen_subject = subject or _propose_subject(columns, len(frame))
-    chosen = sensitive or _propose_sensitive(columns, chosen_subject)
-    if chosen == chosen_subject:
-        raise InputError(f"dit init: the column {chosen!r} cannot be the subject and the sensitive attribute")
-    if columns[chosen].distinct < 2:
-        raise InputError(f"dit init: the sensitive column {chosen!r} is constant: there is nothing to infer")
-    return TableDraft(source, len(frame), columns, dialect, _rank(frame, columns), chosen_subject, chosen)
+    chosen = sensitive or [_propose_sensitive(columns, chosen_subject)]
+    draft = TableDraft(source, len(frame), columns, dialect, _rank(frame, columns), chosen_subject, ())
+    return draft.with_roles(chosen, chosen_subject)
 
 
 def _rank(frame: pd.DataFrame, columns: Mapping[str, ColumnDraft]) -> dict[str, Risk]:

@@ -103,7 +103,7 @@ def _data_lines(draft: TableDraft) -> Iterator[str]:
     if draft.dialect is not None and draft.dialect != Dialect():
         keys = {key: value for key, value in asdict(draft.dialect).items() if value != getattr(Dialect(), key)}
         yield f"  csv: {_flow(keys)}   # found by looking at the file"
-    used = [*draft.quasi_identifiers, draft.sensitive]
+    used = [*draft.quasi_identifiers, *draft.sensitive]
     marks = {name: list(draft.columns[name].marks) for name in used if draft.columns[name].marks}
     if marks:
         yield f"  missing: {_flow(marks)}   # these cells look like marks of missing values; their rows are dropped and counted"
@@ -140,18 +140,27 @@ def _listing(column: ColumnDraft, file: str | None) -> str:
 
 def _left_out_lines(draft: TableDraft) -> Iterator[str]:
     for name, column in draft.columns.items():
-        if name in (draft.subject, draft.sensitive, *draft.quasi_identifiers):
+        if name in (draft.subject, *draft.sensitive, *draft.quasi_identifiers):
             continue
         reason = column.left_out or f"it identifies less than those above: rate {draft.risks[name].rate:.2f} over people"
         yield f"    # left out: {_scalar(name)}: {reason}"
 
 
 def _sensitive_lines(draft: TableDraft) -> Iterator[str]:
-    column = draft.columns[draft.sensitive]
-    document = sensitive_document(column)
-    bins = "; in bins of equal frequency" if isinstance(document, dict) and "bins" in document else ""
-    yield f"  # what nobody should infer from one person's record: {column.distinct:,} values{bins}"
-    yield f"  sensitive: {_scalar(document) if isinstance(document, str) else _flow(document)}"
+    columns = [draft.columns[name] for name in draft.sensitive]
+    documents = [sensitive_document(column) for column in columns]
+    notes = [
+        f"{column.distinct:,} values{'; in bins of equal frequency' if 'bins' in document else ''}"
+        for column, document in zip(columns, ([] if isinstance(one, str) else one for one in documents), strict=True)
+    ]
+    if len(documents) == 1:
+        yield f"  # what nobody should infer from one person's record: {notes[0]}"
+        yield f"  sensitive: {_value(documents[0])}"
+        return
+    yield "  # what nobody should infer from one person's record; every test is made for each of these"
+    yield "  sensitive:"
+    for document, note in zip(documents, notes, strict=True):
+        yield f"    - {_value(document)}   # {note}"
 
 
 def _relative(source: str, path: Path) -> str:

@@ -25,7 +25,7 @@ from dit_dask.values.numbers import DECIMAL
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT, Attribute, Secret
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Codes, Ints
+    from dit_dask.values.arrays import Codes, Floats, Ints
 
 BETWEEN = " | "  # the values of a joint attribute's members, where it is written as one text
 
@@ -102,16 +102,34 @@ def _map_labels(labels: Labels, path: str, config: Config, where: str) -> Labels
 
 def _encode_bins(column: Column, described: SensitiveConfig, _config: Config) -> tuple[Secret, Codes]:
     """Put numbers into intervals that are closed on the right, the first on both sides."""
-    attribute, codes = encode_numeric(column.name, column.cells)
+    where = f"{described.where}.bins"
+    try:
+        attribute, codes = encode_numeric(column.name, column.cells)
+    except InputError as error:
+        raise InputError(f"{where}: bins are of numbers; {error}", hidden=error.hidden) from error
     if attribute.unit is not None:
-        raise InputError(f"{described.where}.bins: bins are of numbers; column {column.name!r} has dates")
+        raise InputError(f"{where}: bins are of numbers; column {column.name!r} has dates")
     weights = np.bincount(codes, minlength=len(attribute.levels))
     if isinstance(described.bins, Sequence):
-        bin_of, names = _by_edges(attribute, weights, described.bins, f"{described.where}.bins")
+        bin_of, names = _by_edges(attribute, weights, described.bins, where)
     else:
         bin_of = equal_frequency(weights, described.bins or 1)
         names = _name_bins(attribute.levels, weights, bin_of)
-    return Secret(described.name, tuple(names), has_order=True), bin_of[codes]
+    middles = _middles(attribute, bin_of, described.bins if isinstance(described.bins, Sequence) else None)
+    return Secret(described.name, tuple(names), has_order=True, middles=middles), bin_of[codes]
+
+
+def _middles(attribute: Attribute, bin_of: Codes, edges: Sequence[float] | None) -> Floats:
+    """Return (bins,) the middle of each bin: of its edges, or of the smallest and the largest value in it."""
+    numbers = np.array(attribute.levels, np.float64)
+    if edges is None:
+        bins = np.arange(bin_of[-1] + 1)
+        first, last = np.searchsorted(bin_of, bins), np.searchsorted(bin_of, bins, side="right") - 1
+        return np.asarray((numbers[first] + numbers[last]) / 2)
+    ends = np.array(edges, float)  # where the outer ones are infinite, the table ends the bin
+    ends[0] = ends[0] if np.isfinite(ends[0]) else min(numbers[0], ends[1])
+    ends[-1] = ends[-1] if np.isfinite(ends[-1]) else max(numbers[-1], ends[-2])
+    return np.asarray((ends[:-1] + ends[1:]) / 2)
 
 
 def _by_edges(attribute: Attribute, weights: Ints, edges: Sequence[float], where: str) -> tuple[Codes, list[str]]:

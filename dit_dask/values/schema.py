@@ -35,7 +35,8 @@ class Attribute:
 class Secret:
     """The sensitive attribute: its whole domain, in the order of every belief vector.
 
-    `has_order` tells whether the config gives that order, or bins; else values are merely sorted. A joint attribute has
+    `has_order` tells whether the config gives that order, or bins; else values are merely sorted. `middles` are those of
+    bins, on the scale of the numbers. A joint attribute has
     members, and parts[levels, members] says which values of theirs a value of it consists of.
     """
 
@@ -43,6 +44,7 @@ class Secret:
     levels: tuple[str, ...]
     hierarchy: Hierarchy | None = None
     has_order: bool = False
+    middles: Floats | None = None
     members: tuple[Secret, ...] = ()
     parts: Codes | None = None
 

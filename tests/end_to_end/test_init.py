@@ -133,4 +133,4 @@ def test_columns_with_odd_names_are_quoted(tmp_path: Path, monkeypatch: pytest.M
 def test_answers_on_a_terminal_change_the_draft(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("department\n\nage, grade\n"))
     draft = questions.ask_about(draft_table("payroll.csv", str(tables)))
-    assert (draft.sensitive, draft.subject, draft.quasi_identifiers) == ("department", None, ["age", "grade"])
+    assert (draft.sensitive, draft.subject, draft.quasi_identifiers) == (("department",), None, ["age", "grade"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,9 +132,17 @@ def test_an_ordered_ground_of_other_values_needs_an_order() -> None:
             ordered(without_order)
 
 
-def test_bins_have_an_order_and_missing_cells_have_no_place_in_it() -> None:
-    binned = {**SCHEMA, "sensitive": {"name": "s", "bins": [0, 10, 50, 1000]}}
-    assert distance("ordered", binned, FRAME.assign(s=[5, 20, 900, 7])).gaps.tolist() == [1, 1]
+@pytest.mark.parametrize(
+    ("bins", "gaps"),
+    [([0, 10, 50, 1000], [25, 495]), (["-inf", 10, 50, "inf"], [22.5, 445]), ([0, 10, 50, "inf"], [25, 445]), (2, [454])],
+)
+def test_bins_lie_on_a_line_at_their_middles(bins: Any, gaps: list[float]) -> None:
+    """The middles are of 0, 10, 50 and 1000; of 5, 10, 50 and 900; of 5 and 7, 20 and 900."""
+    found = distance("ordered", {**SCHEMA, "sensitive": {"name": "s", "bins": bins}}, FRAME.assign(s=[5, 20, 900, 7]))
+    assert found.gaps.tolist() == gaps
+
+
+def test_missing_cells_have_no_place_in_an_order() -> None:
     ranked = {**SCHEMA, "sensitive": {"name": "s", "order": ["gout", "flu", "cold"]}}
     rows = loaded(FRAME.assign(s=["flu", "", "gout", "cold"]), ranked, missing_as="category")
     assert rows.table.schema.sensitive.levels == ("gout", "flu", "cold", "(missing)")
