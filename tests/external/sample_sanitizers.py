@@ -222,3 +222,8 @@ def hides_secrets(frame: pd.DataFrame) -> pd.DataFrame:
     marks = ["NA", "", "*", None]
     hidden = [marks[place] if place < len(marks) else f" {value} " for place, value in enumerate(frame["illness"])]
     return decades(frame).assign(illness=hidden)
+
+
+def shuffles_names(frame: pd.DataFrame) -> pd.DataFrame:
+    """Publish names of others: joint values with them are made up."""
+    return decades(frame).assign(name=frame["name"].to_numpy()[::-1])
