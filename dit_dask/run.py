@@ -273,7 +273,7 @@ def _new_manifest(prepared: PreparedRun) -> Manifest:
         status=manifest.RUNNING,
         config=resolve_config(config, secret_key(rows)),
         files=list(rows.files),
-        input=InputFingerprint(rows.read, rows.dropped, rows.used, rows.digest()),
+        input=InputFingerprint(rows.read, rows.dropped, rows.used, rows.digest(), rows.known_persons),
         versions=manifest.versions(),
         seed=config.seed,
         timings=Timings(manifest.now()),

@@ -26,9 +26,10 @@ from tests.unit.summaries import DOCUMENT
 
 MANIFEST = {
     "config": {"name": "people", "schema": {"sensitive": {"name": "disease"}, "quasi_identifiers": {"age": {}}}, "gates": []},
-    "input": {"read": 4, "used": 4, "dropped": 0},
+    "input": {"read": 4, "used": 4, "dropped": 0, "persons": None},
     "versions": {"dit_dask": "0"},
     "seed": 0,
+    "secrets": ["disease"],
 }
 TODAY = [
     *(
