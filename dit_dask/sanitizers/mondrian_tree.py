@@ -54,7 +54,7 @@ class Grown:
 
 @lru_cache(maxsize=1)
 def grow(table: Table, rule: kernel.Rule) -> Grown:
-    """Partition the distinct records; the last tree is kept, for engine and release need the same one."""
+    """Partition the distinct records; the last tree is kept, for the release and the tasks of one worker need the same one."""
     rows = flatten_rows(table)
     order, nodes = kernel.partition(rows, rule, *flatten_schema(table.schema), len(table.schema.sensitive.levels))
     position = np.empty(len(order), np.int32)

@@ -26,10 +26,21 @@ from tests.cluster.runs import assert_same, dit
 
 # what a run of a CSV file with Mondrian and the default adversary may import, and what these packages import themselves
 ALLOWED = """\
-import fsspec.implementations.local, jinja2, numba, numpy, pandas, pyarrow.csv, pyarrow.parquet, tenacity, yaml
+import fsspec.implementations.local, jinja2, numba, numpy, pandas, pyarrow.csv, pyarrow.parquet, yaml
 numba.njit(lambda number: number)(1)
 """
 ABSENT = ("sklearn", "scipy.stats", "scipy.optimize", "distributed", "dask", "s3fs", "ot", "bokeh", "rich", "matplotlib")
+# what compiling imports, and what only other runs need
+ABSENT_WHEN_COMPILED = (
+    "numba.np.arraymath",
+    "scipy.linalg",
+    "scipy.special",
+    "tenacity",
+    "dit_dask.measures.discrimination.measure",
+    "dit_dask.measures.synthetic.closeness",
+    "dit_dask.sanitizers.external",
+    "dit_dask.sanitizers.synthesizer",
+)
 RUN = """\
 import sys
 from dit_dask.cli import main
@@ -69,6 +80,14 @@ def test_a_plain_run_imports_nothing_but_what_it_uses(config: Path, tmp_path: Pa
     assert not modules & set(ABSENT)
     extension_modules = {name for name in packages(modules) if name.startswith("_")}
     assert packages(modules) - extension_modules - packages(imported(ALLOWED)) == {"dit_dask"}
+
+
+def test_a_run_whose_kernels_are_compiled_imports_no_compiler_and_no_component_that_it_does_not_name(
+    config: Path, tmp_path: Path
+) -> None:
+    assert dit("run", config, "--out", tmp_path / "compiled").returncode == 0
+    modules = imported(RUN, "run", config, "--out", tmp_path / "runs")
+    assert not modules & set(ABSENT_WHEN_COMPILED)
 
 
 def test_a_run_with_workers_imports_dask(config: Path, tmp_path: Path) -> None:
