@@ -23,10 +23,10 @@ from dit_dask.engines import choose
 from dit_dask.engines.noisy_counts import binned
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import SANITIZERS
-from dit_dask.sanitizers.external import ExternalSanitizer
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
+    from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Ints
 
 ReadText = Callable[[str, str], str]
@@ -106,7 +106,7 @@ class _Builder:
         key = json.dumps(component.keys, sort_keys=True, default=str)
         if key not in self._sanitizers:
             built = SANITIZERS[component.name].build(component.keys, context)
-            if isinstance(built, ExternalSanitizer):  # the same calls serve all sensitive attributes
+            if SANITIZERS[component.name].sees_rows:  # the same calls serve all sensitive attributes
                 built = self._shared.external.setdefault(key, built).about(context.schema)
             self._sanitizers[key] = built
         return self._sanitizers[key]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 Beliefs: TypeAlias = "tuple[Floats, Floats]"
 
 COVERAGE_BYTES = 64 * 2**20
-_grown = lru_cache(maxsize=1)(grow)  # the last tree is kept, for tasks on one worker share it
 
 
 def _naive_bayes(counts: Counts) -> Floats:
@@ -52,7 +50,7 @@ def _frequencies(counts: Counts) -> Floats:
 
 
 SOURCES: Mapping[type, Callable[[Table, Any], CountSource]] = {
-    Mondrian: lambda table, sanitizer: MondrianCounts(_grown(table, sanitizer.rule)),
+    Mondrian: lambda table, sanitizer: MondrianCounts(grow(table, sanitizer.rule)),
     Raw: lambda table, _sanitizer: RawCounts(table),
     Suppressed: lambda table, _sanitizer: SuppressedCounts(table),
 }
