@@ -105,7 +105,7 @@ class _Builder:
     def _sanitizer(self, component: ComponentConfig, context: Context) -> Any:
         key = json.dumps(component.keys, sort_keys=True, default=str)
         if key not in self._sanitizers:
-            built = SANITIZERS[component.name].build(component.keys, context)
+            built: Any = SANITIZERS[component.name].build(component.keys, context)
             if SANITIZERS[component.name].sees_rows:  # the same calls serve all sensitive attributes
                 built = self._shared.external.setdefault(key, built).about(context.schema)
             self._sanitizers[key] = built
