@@ -99,7 +99,7 @@ def _label(value: Any) -> str:
     if isinstance(value, Mapping):
         shown = [value["name"].rsplit(".", 1)[-1]] if "name" in value else []
         for key, item in value.items():
-            if key != "name" and item not in ({}, [], "strict", "csv"):
+            if key != "name" and item not in ({}, [], "strict", "csv", "frequency"):
                 shown.append(_part(key, item))
         text = "-".join(shown)
     else:

@@ -125,11 +125,11 @@ def columns_of(measures: Sequence[MeasureConfig]) -> list[str] | None:
 
 
 def release_sources(tests: Sequence[Test], secret: str | None = None) -> list[ReleaseSource]:
-    """The original and each distinct sanitizer of the tests that publishes a table; noisy counts do not."""
+    """The original and each distinct sanitizer of the tests that publishes this table; noisy counts publish none."""
     found: dict[str, ReleaseSource] = {}
     for test in tests:
         parameters = test.parameters["sanitizer"]
-        if test.procedure.publishes_release and test.config.sensitive == secret:
+        if test.procedure.publishes_release and test.recoded is None and test.config.sensitive == secret:
             source = ReleaseSource(parameters, test, test.shown_parameters["sanitizer"], secret)
             found.setdefault(json.dumps(parameters, default=str), source)
     return [ReleaseSource(None, None, secret=secret), *found.values()]

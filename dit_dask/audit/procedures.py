@@ -16,6 +16,7 @@ from dit_dask.config.document import RecordSample, TestConfig
 from dit_dask.config.registry import Context, Kind
 from dit_dask.distances import DISTANCES
 from dit_dask.encoders import ENCODERS
+from dit_dask.encoders.names import EncoderComponent
 from dit_dask.engines import SELECTABLE, NoisyCounts, Procedure, ReleaseProcedure, repeated
 from dit_dask.engines.noisy_counts import COUPLINGS, SCALES, Sampling, check_samples
 from dit_dask.errors import InputError
@@ -67,7 +68,7 @@ def release_record(disjoint: bool) -> Record:
     return _test_record(
         {
             "sanitizer": Field(Component(SANITIZERS.records())),
-            "encoder": Field(Component(ENCODERS.records()), ComponentConfig("tf"), sweep=True),
+            "encoder": Field(EncoderComponent(ENCODERS.records()), ComponentConfig("tf"), sweep=True),
             "adversary": Field(
                 _adversaries(panel), panel, description="panel, one adversary, or a list: the largest distance counts"
             ),

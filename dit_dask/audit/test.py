@@ -53,6 +53,7 @@ class Test:
     audited: Ints
     estimated_influence: Floats | None = None  # of the records, where those with the largest go first
     shown_parameters: Mapping[str, Any] = field(default_factory=dict)  # without secrets
+    recoded: Rows | None = field(default=None, repr=False)  # where the encoder changes the table before it is sanitised
 
     @property
     def external(self) -> ExternalSanitizer | None:

@@ -15,6 +15,8 @@ from dit_dask.values.schema import Schema
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dit_dask.values.table import Table
+
 T = TypeVar("T", covariant=True)
 
 
@@ -23,7 +25,8 @@ class Context:
     """What a component may know when it is built.
 
     `read(path, where)` opens a file named in the config, which lies in `folder`; `frame` has the rows' own cells, for those
-    that see rows; `secrets` are its columns of all sensitive attributes, of which the schema has one.
+    that see rows; `secrets` are its columns of all sensitive attributes, of which the schema has one. `table` is the one under
+    audit, for those that are fitted to it.
     """
 
     schema: Schema
@@ -36,6 +39,7 @@ class Context:
     folder: str = "."
     frame: pd.DataFrame | None = None
     secrets: tuple[str, ...] = ()
+    table: Table | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numba import typeof
 
-from dit_dask.adversaries import Adversary
+from dit_dask.adversaries import Adversary, is_counted
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.adversaries.narrowest_class import NarrowestClass
-from dit_dask.encoders.tf import TF
 from dit_dask.engines import exact_persons
 from dit_dask.engines.exact_counts import Counts, CountSource, MondrianCounts, Needs, RawCounts, SuppressedCounts
 from dit_dask.engines.influence import Influence, compare, join
@@ -68,11 +67,12 @@ def applies(procedure: object) -> str | None:
     adversaries = list(procedure.adversaries.values())
     wanted: list[tuple[object, Mapping[type, object]]] = [(procedure.sanitizer, SOURCES)]
     wanted += [(adversary, BELIEFS) for adversary in adversaries]
-    if any(isinstance(adversary, BernoulliNB) for adversary in adversaries):  # conditional frequency encodes nothing
-        wanted.append((procedure.encoder, {TF: None}))
     for part, kinds in wanted:
         if type(part) not in kinds:
             return f"the exact engine needs {_list_names(kinds)}; got {type(part).__name__}"
+    if not all(is_counted(adversary, procedure.encoder) for adversary in adversaries):
+        name = getattr(procedure.encoder, "name", type(procedure.encoder).__name__)
+        return f"the exact engine needs TF; got {name}"
     if procedure.by_person and isinstance(procedure.sanitizer, Mondrian):
         return "the exact engine removes one row from the tree; some persons have several"
     return "repeats make it an estimate" if procedure.repeats > 1 else None

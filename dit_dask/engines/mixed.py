@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dit_dask.adversaries import Adversary
+from dit_dask.adversaries import Adversary, is_counted
 from dit_dask.engines import brute_force, exact
 from dit_dask.engines.influence import Influence, compare
 from dit_dask.engines.release_procedure import ReleaseProcedure
@@ -28,7 +28,11 @@ def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influ
 
 def exact_adversaries(procedure: ReleaseProcedure) -> dict[str, Adversary]:
     """The adversaries of a procedure that the exact engine can run."""
-    return {name: adversary for name, adversary in procedure.adversaries.items() if type(adversary) in exact.BELIEFS}
+    return {
+        name: adversary
+        for name, adversary in procedure.adversaries.items()
+        if type(adversary) in exact.BELIEFS and is_counted(adversary, procedure.encoder)
+    }
 
 
 def applies(procedure: object) -> str | None:

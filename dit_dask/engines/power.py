@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dit_dask import seeds
-from dit_dask.adversaries import Adversary
+from dit_dask.adversaries import Adversary, is_counted
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.adversaries.narrowest_class import NarrowestClass
@@ -125,7 +125,11 @@ def attainable(
     if table.ids is not None:  # row by row: the raw table has each distinct record once
         table = collapse(table.schema, table.codes, table.secret)[0]
     counts = RawCounts.of(table)
-    closed = {name: CLOSED_FORMS[type(one)] for name, one in adversaries.items() if type(one) in CLOSED_FORMS}
+    closed = {
+        name: CLOSED_FORMS[type(one)]
+        for name, one in adversaries.items()
+        if type(one) in CLOSED_FORMS and is_counted(one, encoder)
+    }
     if closed:
         reached = [_reach_closed(name, form(table, counts), distance, seed) for name, form in closed.items()]
     else:

@@ -58,7 +58,7 @@ def plan_baselines(tests: Sequence[Test], rows: Rows, seed: int) -> list[Baselin
     """Group the tests by what their baselines depend on; an external sanitizer's rows are those of the whole table."""
     plans: dict[str, BaselinePlan] = {}
     for test in tests:
-        own = rows.about(test.config.sensitive) if test.external is not None else test.rows
+        own = test.rows if test.external is None else test.recoded or rows.about(test.config.sensitive)
         shared = {key: test.parameters.get(key) for key in SHARED_KEYS}
         key = json.dumps([shared, id(own), type(test.procedure).__name__], sort_keys=True, default=str)
         if key in plans:
