@@ -140,23 +140,23 @@ class Search:
         if len(frame) < 2:
             raise InputError(f"risk needs at least 2 rows; got {len(frame)}")
         found, kept = encode_columns({str(name): frame[name] for name in frame.columns}, missing, OPTION)
-        self._columns = {str(name): column for name, column in zip(frame.columns, found, strict=True)}
-        self._target = self._columns.get(target) if target is not None else None
-        self._sensitive = {name: self._columns[name] for name in sensitive if name != target and name in self._columns}
+        self._codes = {str(name): column.codes for name, column in zip(frame.columns, found, strict=True)}
+        self._target = self._codes.get(target) if target is not None else None
+        self._sensitive = {name: self._codes[name] for name in sensitive if name != target and name in self._codes}
         self.target = target
         self.rows = int(kept.sum())
 
     @property
     def names(self) -> list[str]:
         """The columns that may be keys."""
-        return [name for name in self._columns if name != self.target and name not in self._sensitive]
+        return [name for name in self._codes if name != self.target and name not in self._sensitive]
 
     def score(self, keys: Sequence[str]) -> tuple[float, int]:
         """Return the rate of a combination and how many values it has; the rest of its risk takes longer."""
-        codes = [self._columns[name].codes for name in keys]
+        codes = [self._codes[name] for name in keys]
         sizes = self._sizes(codes)
         if self._target is not None:
-            return compute_rate_from_codes(codes, self._target.codes).value, len(sizes)
+            return compute_rate_from_codes(codes, self._target).value, len(sizes)
         people = CountHistogram(np.ones(1, np.int64), np.full(1, self.rows))  # every row is a value of its own
         return compute_rate(people, CountHistogram.of(sizes), people).value, len(sizes)
 
@@ -172,16 +172,16 @@ class Search:
     def risk(self, keys: Sequence[str]) -> Risk:
         """Measure one combination."""
         rate, values = self.score(keys)
-        codes = [self._columns[name].codes for name in keys]
+        codes = [self._codes[name] for name in keys]
         sizes = self._sizes(codes)
-        chance = None if self._target is None else compute_chance_rate(sizes, np.bincount(self._target.codes))
+        chance = None if self._target is None else compute_chance_rate(sizes, np.bincount(self._target))
         alone = float((sizes == 1).sum() / self.rows)
         sensitive = {
             name: (
-                compute_rate_from_codes(codes, column.codes).value,
-                compute_chance_rate(sizes, np.bincount(column.codes)),
+                compute_rate_from_codes(codes, own).value,
+                compute_chance_rate(sizes, np.bincount(own)),
             )
-            for name, column in self._sensitive.items()
+            for name, own in self._sensitive.items()
         }
         return Risk(tuple(keys), rate, values, alone, chance, sensitive)
 

@@ -25,10 +25,10 @@ from dit_dask.engines import choose
 from dit_dask.engines.noisy_counts import binned
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import SANITIZERS
-from dit_dask.sanitizers.external import ExternalSanitizer
 from dit_dask.values.table import Rows, count_persons
 
 if TYPE_CHECKING:
+    from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Ints
 
 ReadText = Callable[[str, str], str]
@@ -119,8 +119,8 @@ class _Builder:
         component, recoded = point.sanitizer, recode_key(point.encoder)
         key = json.dumps([component.keys, recoded], sort_keys=True, default=str)
         if key not in self._sanitizers:
-            built = SANITIZERS[component.name].build(component.keys, context)
-            if isinstance(built, ExternalSanitizer):  # the same calls serve all sensitive attributes
+            built: Any = SANITIZERS[component.name].build(component.keys, context)
+            if SANITIZERS[component.name].sees_rows:  # the same calls serve all sensitive attributes
                 if recoded is not None and not built.is_callable:
                     raise InputError(
                         f"{context.where}.encoder: {BEFORE} changes the table before it is sanitised; "

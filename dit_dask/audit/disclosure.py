@@ -14,6 +14,7 @@ from dit_dask.storage.folder import Folder
 from dit_dask.values.arrays import Floats
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 
+FIGURES_OF_TESTS = ("summary.json", "distributions.parquet", "verdict.json", "../index.json")
 COUNTS = ("records", "distinct", "subjects", "skipped")
 """Statistics that count rows or persons and say nothing about any of them."""
 WITHHELD = "withheld: figures of fewer than 10 rows are in output.private only"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -19,7 +18,7 @@ from dit_dask.engines.influence import Influence, compare, join
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_coverage import cover, posterior
-from dit_dask.kernels.exact_engine import follow
+from dit_dask.kernels.exact_engine import follow, plant, push_compared, push_own, settle_class
 from dit_dask.kernels.exact_outcomes import decide
 from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.mondrian import Mondrian
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 Beliefs: TypeAlias = "tuple[Floats, Floats]"
 
 COVERAGE_BYTES = 64 * 2**20
-_grown = lru_cache(maxsize=1)(grow)  # the last tree is kept, for tasks on one worker share it
 
 
 def _naive_bayes(counts: Counts) -> Floats:
@@ -51,7 +49,7 @@ def _frequencies(counts: Counts) -> Floats:
 
 
 SOURCES: Mapping[type, Callable[[Table, Any], CountSource]] = {
-    Mondrian: lambda table, sanitizer: MondrianCounts(_grown(table, sanitizer.rule)),
+    Mondrian: lambda table, sanitizer: MondrianCounts(grow(table, sanitizer.rule)),
     Raw: lambda table, _sanitizer: RawCounts(table),
     Suppressed: lambda table, _sanitizer: SuppressedCounts(table),
 }
@@ -150,9 +148,16 @@ def compile_ahead() -> None:
     long, longs, numbers, rule = np.zeros(1, np.int64), np.zeros((2, 1), np.int64), np.zeros(1), (2, False, True)
     cover(rows, order, nodes, -1, 0, order, slots, coverage, longs, steps)
     posterior(coverage, np.array([1, 0]), np.full(1, -1, np.int32))
-    # functions without an entry from Python are compiled for arguments of these types instead of being called
+    # functions without an entry from Python are compiled for arguments of these types instead of being called;
+    # `evaluate` needs them from the last to the first, so that a process that compiles it has done the first ones meanwhile
     flat = (numbers, rows, numbers, rows, order, numbers)
-    deciding = (rows, rule, *flat, order, order, order, long, longs, longs, order, order, longs, long)
-    decide.compile(tuple(map(typeof, deciding)))
-    following = (rows, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order)
-    follow.compile(tuple(map(typeof, following)))
+    parts = {
+        plant: (rows, rows, rows, order, order, rows, order, long, long, order),
+        settle_class: (rows, order, True, order, order, rows, longs, coverage, steps, long),
+        follow: (rows, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order),
+        decide: (rows, rule, *flat, order, order, order, long, longs, longs, order, order, longs, long),
+        push_own: (rows, rows, rows, rows, 0, 0, 0, order, order, 0, rows, long),
+        push_compared: (numbers, rows, numbers, numbers, rows, order, rows, long),
+    }
+    for function, arguments in parts.items():
+        function.compile(tuple(map(typeof, arguments)))

@@ -224,7 +224,7 @@ class NumberColumns:
     def with_points(self, frame: pd.DataFrame, dialect: Dialect, *, is_given: bool, where: str) -> pd.DataFrame:
         """Write decimal commas as points, and refuse numbers whose points or groups contradict the decimal sign."""
         for name in frame.columns:
-            if name in self.texts:
+            if name in self.texts or (name not in self.numbers and dialect.decimal != ","):
                 continue
             cells = frame[name]
             distinct = [str(cell) for cell in cells.unique()]

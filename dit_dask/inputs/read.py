@@ -15,6 +15,7 @@ from dit_dask.config.document import Config
 from dit_dask.config.table import CsvConfig
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
+from dit_dask.inputs.coded import BLOCK_BYTES, BLOCK_ROWS, CodedColumns
 from dit_dask.inputs.dialect import NAMES, NO_QUOTE, PEEKED_BYTES, Dialect, NumberColumns, Peeked, decode, find_dialect
 from dit_dask.inputs.header import read_header
 from dit_dask.inputs.quotes import CountedLines, check_quotes
@@ -37,14 +38,20 @@ class TextRules:
     csv: CsvConfig = field(default_factory=CsvConfig)
     columns: NumberColumns = field(default_factory=NumberColumns)
     is_named: bool = False  # first lines are names, whatever they look like
+    is_coded: bool = False  # texts become categories while they are read, in a fraction of the memory
 
 
-def read_frame(config: Config, columns: Sequence[str] | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Read the used columns of every file of the source, in order (no columns: all); also return the URLs that were read."""
+def read_frame(
+    config: Config, columns: Sequence[str] | None, *, is_coded: bool = False
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Read the used columns of every file of the source, in order (no columns: all); also return the URLs that were read.
+
+    With `is_coded` texts are categories: each distinct text is in memory once.
+    """
     source = config.data.source
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
-    return read_files(*source_files(config), columns, "data.source", _source_rules(config))
+    return read_files(*source_files(config), columns, "data.source", replace(_source_rules(config), is_coded=is_coded))
 
 
 def _number_columns(config: Config) -> NumberColumns:
@@ -83,7 +90,10 @@ def read_files(
     frames = [frame[shared] for frame in frames]
     for column in shared:
         kinds = {frame[column].dtype for frame in frames}
-        if len(kinds) > 1:
+        if len(kinds) > 1 and all(isinstance(kind, pd.CategoricalDtype) for kind in kinds):
+            known = pd.api.types.union_categoricals([frame[column] for frame in frames]).categories
+            frames = [frame.assign(**{column: frame[column].cat.set_categories(known)}) for frame in frames]
+        elif len(kinds) > 1:
             if not all(pd.api.types.is_integer_dtype(kind) for kind in kinds):
                 raise InputError(
                     f"{where}: the column {column!r} is {' and '.join(sorted(map(str, kinds)))} in different files"
@@ -101,7 +111,7 @@ def _read_file(
     def content() -> pd.DataFrame:
         with fs.open(path, "rb") as file:
             if name.endswith(".parquet"):
-                return _read_parquet(file, columns, f"{where}: {name}")
+                return _read_parquet(file, columns, f"{where}: {name}", is_coded=rules.is_coded)
             if name.endswith(".xlsx"):
                 return _read_excel(file, columns, f"{where}: {name}")
             opened = _unpacked(file, name, f"{where}: {name}")
@@ -163,11 +173,13 @@ def _read_csv(file: Any, columns: Sequence[str] | None, where: str, rules: TextR
     told, usual = asdict(rules.csv), asdict(Dialect())
     if any(told[key] is None and value != usual[key] for key, value in asdict(dialect).items()):
         logging.getLogger("dit_dask.inputs").info("%s is %s", where, known)
-    frame = _read_cells(file, header, columns, dialect, where)
+    frame = _read_cells(file, header, columns, dialect, where, is_coded=rules.is_coded)
     return rules.columns.with_points(frame, dialect, is_given=rules.csv.decimal is not None, where=where)
 
 
-def _read_cells(file: Any, header: Sequence[str], columns: Sequence[str], dialect: Dialect, where: str) -> pd.DataFrame:
+def _read_cells(
+    file: Any, header: Sequence[str], columns: Sequence[str], dialect: Dialect, where: str, *, is_coded: bool
+) -> pd.DataFrame:
     import pyarrow as pa
     from pyarrow import csv as arrow
 
@@ -179,27 +191,36 @@ def _read_cells(file: Any, header: Sequence[str], columns: Sequence[str], dialec
 
     is_utf8 = dialect.encoding in ("utf-8", "utf-8-sig")
     counted = CountedLines(file)
+    # one thread: only then are rows numbered
+    reading_options = arrow.ReadOptions(use_threads=False, encoding="utf8" if is_utf8 else dialect.encoding)
+    options = {
+        "read_options": reading_options,
+        "parse_options": arrow.ParseOptions(
+            delimiter=dialect.separator,
+            quote_char=False if dialect.quote == NO_QUOTE else dialect.quote,
+            newlines_in_values=True,
+            invalid_row_handler=refuse,
+        ),
+        "convert_options": arrow.ConvertOptions(
+            column_types=dict.fromkeys(columns, "string"), include_columns=list(columns), strings_can_be_null=False
+        ),
+    }
+    coded = CodedColumns(columns)
     try:
-        table = arrow.read_csv(
-            counted,
-            parse_options=arrow.ParseOptions(
-                delimiter=dialect.separator,
-                quote_char=False if dialect.quote == NO_QUOTE else dialect.quote,
-                newlines_in_values=True,
-                invalid_row_handler=refuse,
-            ),
-            # one thread: only then are rows numbered
-            read_options=arrow.ReadOptions(use_threads=False, encoding="utf8" if is_utf8 else dialect.encoding),
-            convert_options=arrow.ConvertOptions(
-                column_types=dict.fromkeys(columns, "string"), include_columns=list(columns), strings_can_be_null=False
-            ),
-        )
+        if is_coded:
+            reading_options.block_size = BLOCK_BYTES
+            for block in arrow.open_csv(counted, **options):
+                coded.add(block)
+            frame, rows = coded.frame(), coded.rows
+        else:
+            table = arrow.read_csv(counted, **options)
+            frame, rows = table.to_pandas(), table.num_rows
     except (UnicodeError, pa.ArrowInvalid) as error:
         if isinstance(error, UnicodeError) or "UTF8" in str(error):
             raise InputError(f"{where} is not {dialect.encoding} text throughout; set data.csv.encoding") from error
         _check_quotes(file, header, dialect, where)  # a better reason, if that is it
         raise
-    if counted.lines > table.num_rows + 1:  # some cell has several lines, or lines are empty
+    if counted.lines > rows + 1:  # some cell has several lines, or lines are empty
         _check_quotes(file, header, dialect, where)
     if uneven:
         row = uneven[0]
@@ -207,7 +228,6 @@ def _read_cells(file: Any, header: Sequence[str], columns: Sequence[str], dialec
             f"{where}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns} "
             f"(the separator is {NAMES[dialect.separator]}; data.csv.separator sets another)"
         )
-    frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
@@ -243,7 +263,7 @@ def _read_excel(file: Any, columns: Sequence[str] | None, where: str) -> pd.Data
     return frame
 
 
-def _read_parquet(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
+def _read_parquet(file: Any, columns: Sequence[str] | None, where: str, *, is_coded: bool) -> pd.DataFrame:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -251,6 +271,11 @@ def _read_parquet(file: Any, columns: Sequence[str] | None, where: str) -> pd.Da
     names = [name for name in content.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
     columns = names if columns is None else columns
     check_names(names, columns, where)
+    if is_coded:
+        coded = CodedColumns(columns)
+        for block in content.iter_batches(BLOCK_ROWS, columns=list(columns), use_threads=False):
+            coded.add(block)
+        return coded.frame()
     # integer_object_nulls: a null must not turn large integers into floats
     table = content.read(columns=list(columns))
     for place, column in enumerate(table.schema):

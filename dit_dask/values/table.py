@@ -131,6 +131,11 @@ class Rows:
         return len(self.index)
 
     @property
+    def known_persons(self) -> int | None:
+        """The number of persons, where the schema says whose rows belong together."""
+        return None if self.table.schema.subject is None else self.table.persons
+
+    @property
     def person(self) -> Ints | None:
         """The person of each used row, where some have several."""
         return None if self.table.subject is None else self.table.subject[self.index]
@@ -148,7 +153,7 @@ class Rows:
         counts = [f"{rows.table.distinct:,} distinct" for rows in self.by_secret.values()]
         if self.further:
             counts = [f"{count} by {name}" for count, name in zip(counts, self.by_secret, strict=True)]
-        persons = "" if self.table.schema.subject is None else f" of {self.table.persons:,} persons"
+        persons = "" if self.known_persons is None else f" of {self.known_persons:,} persons"
         shown = f"{self.used:,} rows{persons} ({', '.join(counts)})"
         return f"{shown} of {self.read:,} read, {self.dropped:,} dropped as incomplete"
 

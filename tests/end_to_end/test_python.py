@@ -54,6 +54,43 @@ def test_the_result_is_tidy() -> None:
         result.distances("mondrian-k9")
 
 
+INDEXES = {
+    "texts": lambda rows: pd.Index([f"patient {row * 7 % rows}" for row in range(rows)], name="patient"),
+    "labels that repeat": lambda rows: pd.Index([row // 3 for row in range(rows)]),
+    "two levels": lambda rows: pd.MultiIndex.from_tuples(
+        [(row % 4, f"v{row}") for row in range(rows)], names=["ward", "visit"]
+    ),
+    "dates": lambda rows: pd.date_range("2020-01-01", periods=rows),
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("more", [{}, {"limit": 70}, {"sample": {"rows": 50, "seed": 3}}], ids=["all", "limit", "sample"])
+def test_distances_are_indexed_like_the_frame(kind: str, more: dict) -> None:
+    """Rows that were dropped, or are outside a limit or a sample, do not shift the labels of the others."""
+    people = datasets.census(90)
+    people.index = INDEXES[kind](len(people))
+    people.iloc[[0, 4, 40], people.columns.get_loc("occupation")] = None
+    result = dit.audit(people, schema=SCHEMA, tests=TESTS, **more)
+    found = result.distances(1)
+    complete = np.flatnonzero(people["occupation"].notna())
+    assert set(found["row"]) <= set(complete)
+    pd.testing.assert_index_equal(found.index, people.index[found["row"]])
+    secrets = np.array(result.secrets)
+    sure = people.iloc[found["row"]].set_axis(found.index)  # what the user sees at these labels
+    assert sure["occupation"].notna().all()
+    assert set(secrets[found["predicted"]]) <= set(sure["occupation"])
+
+
+def test_the_worst_person_is_found_again_by_label() -> None:
+    """A lone person of an own age in an own town, behind rows that are dropped, stands out under her own label."""
+    frame = pd.DataFrame({"age": [30, 30, 30, 31, 31, 31] * 6 + [90], "ill": ["a", "b", None] * 12 + ["c"]})
+    frame.index = [f"p{row}" for row in range(len(frame))]
+    schema = {"quasi_identifiers": {"age": {"kind": "numeric"}}, "sensitive": "ill"}
+    result = dit.audit(frame, schema=schema, tests=[{"sanitizer": "raw"}])
+    assert result.distances()["distance"].idxmax() == "p36"
+
+
 def test_the_frame_is_not_changed() -> None:
     people = datasets.census(60)
     before = people.copy()

@@ -150,7 +150,7 @@ def test_a_parquet_file_with_a_pandas_index_is_read(tmp_path: Path) -> None:
         )
         read = load_columns(config, [])
         assert sorted(read.columns) == sorted(WORKED.columns)
-        pd.testing.assert_frame_equal(read[list(WORKED.columns)], WORKED, check_dtype=False)
+        pd.testing.assert_frame_equal(read[list(WORKED.columns)].astype(WORKED.dtypes), WORKED)
 
 
 def test_a_header_with_a_quoted_newline_is_read(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def _factorize(name: str, cells: pd.Series[Any]) -> tuple[Ints, Any]:
         codes, labels = pd.factorize(cells)
     except TypeError as error:
         raise InputError(f"column {name!r} must hold single values that can be compared") from error
-    return codes.astype(np.int64, copy=False), labels
+    return codes.astype(np.int32, copy=False), labels
 
 
 def sum_by_code(codes: Ints, weights: NDArray[Any], minimum_length: int = 0) -> Floats:
@@ -103,7 +103,7 @@ def combine_codes(columns: Sequence[Ints], factor: int = 1) -> Ints:
     """Return (n,) numbers below 2^62 / factor that differ where the codes do; with gaps, unless they would overflow."""
     import pandas as pd
 
-    combination, size = columns[0], int(columns[0].max()) + 1
+    combination, size = columns[0].astype(np.int64, copy=False), int(columns[0].max()) + 1
     for codes in columns[1:]:
         span = int(codes.max()) + 1
         if size * span * factor >= 2**62:
