@@ -123,8 +123,8 @@ class _Builder:
             if SANITIZERS[component.name].sees_rows:  # the same calls serve all sensitive attributes
                 if recoded is not None and not built.is_callable:
                     raise InputError(
-                        f"{context.where}.encoder: {BEFORE} changes the table before it is sanitised, which releases "
-                        "that are there already cannot be"
+                        f"{context.where}.encoder: {BEFORE} changes the table before it is sanitised; "
+                        f"{component.name} releases are of the table as it is"
                     )
                 built = self._shared.external.setdefault(key, built).about(context.schema)
             self._sanitizers[key] = built

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, Adversary, default_panel
+from dit_dask.adversaries.prior import read_prior
 from dit_dask.audit.identity import short_hash
 from dit_dask.config.components import Component, ComponentConfig, Components
 from dit_dask.config.constraints import Choice, Field, Integer, ListOf, OneOf, Record, Text
@@ -72,6 +73,13 @@ def release_record(disjoint: bool) -> Record:
             "adversary": Field(
                 _adversaries(panel), panel, description="panel, one adversary, or a list: the largest distance counts"
             ),
+            "prior": Field(
+                Text(),
+                None,
+                sweep=True,
+                file=True,
+                description="file of lines value;probability: what adversaries know of the sensitive value before",
+            ),
             "distance": Field(Component(DISTANCES.records()), ComponentConfig("emd"), sweep=True),
             "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
             "repeats": Field(
@@ -108,6 +116,7 @@ def build_release(point: TestConfig, context: Context, sanitizer: Any) -> Releas
         short_hash(point.sanitizer.identity()),
         repeats,
         by_person=context.persons < context.rows,
+        prior=None if point.prior is None else read_prior(point.prior, context),
     )
 
 

@@ -45,7 +45,11 @@ def together(tables: Sequence[Table], records: Ints, procedures: Sequence[Releas
     tested = tested_records(records, failures)
     results = []
     for table, procedure, by_name in zip(tables, procedures, learned, strict=True):
-        sides = {name: (beliefs.full[tested, 0], beliefs.without[tested, 0]) for name, beliefs in by_name.items()}
+        codes = table.codes[records[tested]]
+        sides = {
+            name: (procedure.weigh(beliefs.full[tested, 0], codes), procedure.weigh(beliefs.without[tested, 0], codes))
+            for name, beliefs in by_name.items()
+        }
         compared = compare(sides, table.secret[records[tested]], procedure.distance, notes)
         results.append(place_tested(compared, tested, failures))
     return results

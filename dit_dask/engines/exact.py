@@ -84,7 +84,9 @@ def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influ
     places, parts = [], []
     for block, sides in blocks(table, records, procedure.sanitizer, adversaries):
         places.append(block)
-        parts.append(compare(dict(zip(names, sides, strict=True)), table.secret[records[block]], procedure.distance))
+        codes = table.codes[records[block]]
+        weighed = [(procedure.weigh(full, codes), procedure.weigh(without, codes)) for full, without in sides]
+        parts.append(compare(dict(zip(names, weighed, strict=True)), table.secret[records[block]], procedure.distance))
     if parts:
         return join(places, parts)
     nobody = np.empty((0, len(table.schema.sensitive.levels)))

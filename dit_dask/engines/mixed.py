@@ -22,7 +22,10 @@ def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influ
     learned, _, notes = brute_force.compute_beliefs([table], records, [replace(procedure, adversaries=slow)])
     sides = dict(zip(fast, exact.beliefs(table, records, procedure.sanitizer, list(fast.values())), strict=True))
     sides |= {name: (beliefs.full[:, 0], beliefs.without[:, 0]) for name, beliefs in learned[0].items()}
-    ordered = {name: sides[name] for name in procedure.adversaries}  # of equal distances the first counts
+    codes = table.codes[records]
+    ordered = {  # of equal distances the first counts
+        name: (procedure.weigh(sides[name][0], codes), procedure.weigh(sides[name][1], codes)) for name in procedure.adversaries
+    }
     return compare(ordered, table.secret[records], procedure.distance, notes)
 
 

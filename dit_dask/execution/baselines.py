@@ -28,7 +28,7 @@ from dit_dask.execution.session import TaskSession
 from dit_dask.values.table import Rows
 
 MOST_TRAINED = 50  # records of a control whose adversaries must be trained for each
-SHARED_KEYS = ("encoder", "adversary", "distance", "records")
+SHARED_KEYS = ("encoder", "adversary", "prior", "distance", "records")
 REFUSALS = (ArithmeticError, AttributeError, InputError, LookupError, RuntimeError, TypeError, ValueError)
 """What an adversary may raise on another release than that of the test; other errors are those of the machine."""
 

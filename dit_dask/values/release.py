@@ -57,9 +57,9 @@ class Ranges:
 
     def coverage(self, attribute: int, levels: int) -> tuple[Ints, Bools]:
         """Return which distinct value of an attribute each class publishes, and (values, levels) what those cover."""
-        ends, value = np.unique(np.column_stack([self.low[:, attribute], self.high[:, attribute]]), axis=0, return_inverse=True)
+        ends, value = np.unique(self.low[:, attribute].astype(np.int64) * levels + self.high[:, attribute], return_inverse=True)
         code = np.arange(levels)
-        return value.ravel(), (ends[:, :1] <= code) & (code <= ends[:, 1:])
+        return value, (ends[:, None] // levels <= code) & (code <= ends[:, None] % levels)
 
     def ends(self, attribute: int) -> tuple[Codes, Codes, Bools]:
         """Return (classes,) each: the lowest and the highest code of an attribute, and whether all between are covered."""
