@@ -40,6 +40,7 @@ from dit_dask.engines import (  # noqa: E402
     exact,
 )
 from dit_dask.engines.influence import compare  # noqa: E402
+from dit_dask.sanitizers import mondrian_tree  # noqa: E402
 from dit_dask.sanitizers.claims import KAnonymity, LDiversity  # noqa: E402
 from dit_dask.sanitizers.mondrian import Mondrian  # noqa: E402
 from dit_dask.sanitizers.raw import Raw  # noqa: E402
@@ -71,7 +72,7 @@ def procedure_of(rule: str, adversary: Adversary | None = None, *, again: bool =
 
 def run_exact(table: Table, records: np.ndarray, rule: str, adversaries: str) -> None:
     """Compute all distances of some ADVERSARIES in one pass, with the base tree."""
-    exact._grown.cache_clear()
+    mondrian_tree.grow.cache_clear()
     for block, found in exact.blocks(table, records, RULES[rule], ADVERSARIES[adversaries]):
         compare(dict(enumerate(found)), table.secret[records[block]], SIMPLE["emd"])
 

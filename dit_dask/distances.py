@@ -14,14 +14,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dit_dask.config.constraints import Field, NameOrFile, Record
+from dit_dask.config.constraints import Field, NameOrFile, Record, Text
 from dit_dask.config.registry import Context, Kind, Registry
 from dit_dask.errors import InputError
 from dit_dask.storage.redaction import public_url
-from dit_dask.values.arrays import Floats
+from dit_dask.values.arrays import Floats, Ints
+from dit_dask.values.hierarchy import Hierarchy
 from dit_dask.values.numbers import DECIMAL
 
 Beliefs = Floats
+EARTH_RADIUS = 6371.0088  # kilometres, the mean of the ellipsoid's axes
 THRESHOLDS = {"0.001": 0.001, "0.00316": 10**-2.5, "0.01": 0.01, "0.1": 0.1}  # how many rows lie above these is reported
 
 
@@ -83,6 +85,35 @@ class OrderedWasserstein:
 
 
 @dataclass(frozen=True, eq=False)
+class TreeWasserstein:
+    """1-Wasserstein between nodes of a tree whose edges have length 1: what crosses an edge is the difference of mass below it.
+
+    order[n] are the values as a depth-first walk meets them; first[e]..stop[e] - 1 are those of them below an edge.
+    """
+
+    order: Ints
+    first: Ints
+    stop: Ints
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy, levels: Sequence[str]) -> TreeWasserstein:
+        """Place the values in their hierarchy; an edge with nothing or everything below it is never crossed."""
+        place, behind = hierarchy.preorder()
+        own = np.array([place[hierarchy.node_of(level)] for level in levels])
+        order = np.argsort(own, kind="stable")
+        first, stop = (np.searchsorted(own[order], ends[1:]) for ends in (place, behind))
+        crossed = (stop > first) & (stop - first < len(levels))
+        return cls(order, first[crossed], stop[crossed])
+
+    def __call__(self, p: Beliefs, q: Beliefs) -> Floats:
+        """Sum over the edges; equal rows have distance 0 exactly."""
+        below = np.zeros((len(p), p.shape[1] + 1))
+        np.cumsum((p - q)[:, self.order], axis=1, out=below[:, 1:])
+        total: Floats = np.abs(below[:, self.stop] - below[:, self.first]).sum(axis=1)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
 class Wasserstein:
     """1-Wasserstein over a ground distance cost[n, n] between the values of the secret."""
 
@@ -120,12 +151,55 @@ def _numbers(levels: Sequence[str]) -> Floats | None:
     return numbers if np.isfinite(numbers).all() else None
 
 
-def _hierarchy_distance(context: Context, where: str) -> Wasserstein:
+def _rank_distance(context: Context, where: str) -> OrderedWasserstein:
+    secret = context.schema.sensitive
+    if not secret.has_order and _numbers(secret.levels) is None:
+        raise InputError(
+            f"{where}: rank needs schema.sensitive.order or bins, or a sensitive column of numbers, and no category of missing "
+            f"cells; {secret.name!r} has no order"
+        )
+    return OrderedWasserstein(np.ones(len(secret.levels) - 1))
+
+
+def _hierarchy_distance(context: Context, where: str) -> TreeWasserstein:
     secret = context.schema.sensitive
     if secret.hierarchy is None:
         raise InputError(f"{where}: hierarchy needs schema.sensitive.hierarchy, which is not set")
-    positions = [secret.hierarchy.leaves.index(level) for level in secret.levels]
-    return Wasserstein(secret.hierarchy.path_lengths()[np.ix_(positions, positions)])
+    return TreeWasserstein.of(secret.hierarchy, secret.levels)
+
+
+def _read_coordinates(context: Context, where: str, path: str) -> Floats:
+    """Read lines value;latitude;longitude; return (n, n) great-circle distances in kilometres. Other places may be there."""
+    import csv
+
+    levels, shown = context.schema.sensitive.levels, public_url(path)
+    reader = csv.reader(context.read(path, where).splitlines(), delimiter=";")
+    found: dict[str, tuple[float, float]] = {}
+    for row in reader:
+        here = f"{where}: {shown}, line {reader.line_num}"
+        if not row or (reader.line_num == 1 and row[1:] == ["latitude", "longitude"]):
+            continue
+        if len(row) != 3 or not all(re.fullmatch(DECIMAL, cell) for cell in row[1:]):
+            raise InputError(f"{here}: expected value;latitude;longitude in decimal degrees")
+        latitude, longitude = map(float, row[1:])
+        if abs(latitude) > 90 or abs(longitude) > 180:
+            raise InputError(f"{here}: latitude must be from -90 to 90 and longitude from -180 to 180")
+        if found.setdefault(row[0], (latitude, longitude)) != (latitude, longitude):
+            raise InputError(f"{here}: the value has two places", hidden=[row[0]])
+    missing = [level for level in levels if level not in found]
+    if missing:
+        name = context.schema.sensitive.name
+        raise InputError(f"{where}: {shown} misses {len(missing)} of the {len(levels)} values of {name!r}", hidden=missing)
+    return great_circles(np.array([found[level] for level in levels]))
+
+
+def great_circles(degrees: Floats) -> Floats:
+    """Return (n, n) distances in kilometres between places given as latitude and longitude in degrees, on a sphere."""
+    latitude, longitude = np.radians(degrees).T
+    halves = [np.sin((angle[:, None] - angle) / 2) ** 2 for angle in (latitude, longitude)]
+    chord = halves[0] + np.cos(latitude)[:, None] * np.cos(latitude) * halves[1]
+    distances: Floats = 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(chord, 1.0)))
+    return distances
 
 
 def _read_costs(context: Context, where: str, path: str) -> Floats:
@@ -152,12 +226,22 @@ def _read_costs(context: Context, where: str, path: str) -> Floats:
     return cost[np.ix_(positions, positions)]
 
 
-GROUNDS: dict[str, Callable[[Context, str], Distance]] = {"ordered": _ordered_distance, "hierarchy": _hierarchy_distance}
+GROUNDS: dict[str, Callable[[Context, str], Distance]] = {
+    "ordered": _ordered_distance,
+    "rank": _rank_distance,
+    "hierarchy": _hierarchy_distance,
+}
+GEOGRAPHIC = "geographic"
 
 
 def _build_wasserstein(parameters: Mapping[str, Any], context: Context) -> Distance:
     where = f"{context.where}.distance.ground"
-    ground = parameters["ground"]
+    ground, coordinates = parameters["ground"], parameters["coordinates"]
+    if (ground == GEOGRAPHIC) != (coordinates is not None):
+        problem = f"is missing: {GEOGRAPHIC} needs it" if coordinates is None else f"is for ground: {GEOGRAPHIC}"
+        raise InputError(f"{context.where}.distance.coordinates {problem}")
+    if coordinates is not None:
+        return Wasserstein(_read_coordinates(context, f"{context.where}.distance.coordinates", coordinates))
     return GROUNDS[ground](context, where) if ground in GROUNDS else Wasserstein(_read_costs(context, where, ground))
 
 
@@ -185,11 +269,14 @@ DISTANCES: Registry[Distance] = Registry(
             Record(
                 {
                     "ground": Field(
-                        NameOrFile(tuple(GROUNDS)),
+                        NameOrFile((*GROUNDS, GEOGRAPHIC)),
                         sweep=True,
                         file=True,
-                        description="hierarchy, ordered, or a CSV file with a labelled matrix",
-                    )
+                        description="hierarchy, ordered, rank, geographic, or a CSV file with a labelled matrix",
+                    ),
+                    "coordinates": Field(
+                        Text(), None, file=True, description="for geographic: a file of lines value;latitude;longitude"
+                    ),
                 }
             ),
             _build_wasserstein,

@@ -3,48 +3,44 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dit_dask.audit import index, manifest, plan
+from dit_dask.audit import manifest, plan
 from dit_dask.audit.build import build_tests, external_columns
-from dit_dask.audit.disclosure import Results, exact_folder, is_of_few, read_results, results_are_complete, write_tiers
-from dit_dask.audit.gates import CLAIMS, Gate
-from dit_dask.audit.grammar import config_record, own_gates, read_gates, redact
+from dit_dask.audit.disclosure import FIGURES_OF_TESTS, Results, read_results, without_lists, write_tiers
+from dit_dask.audit.gates import Gate
+from dit_dask.audit.grammar import read_gates, resolve_config
 from dit_dask.audit.identity import run_digest, secret_key, test_id
 from dit_dask.audit.journal import Journal, Opened, open_journal
+from dit_dask.audit.judging import judge_run
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
-from dit_dask.audit.parts import PartFile, part_name
 from dit_dask.audit.plan import TestPlan
 from dit_dask.audit.state import TestState
+from dit_dask.audit.stored_run import StoredRun
 from dit_dask.audit.summary import Outcome, TestSummary, summarise
 from dit_dask.audit.test import Test
-from dit_dask.audit.verdict import Evidence, RunVerdict, claim_verdict, judge, read_verdict, write_verdict
-from dit_dask.audit.warnings import baseline_warnings, data_warnings, gate_warnings, release_warnings
+from dit_dask.audit.verdict import RunVerdict
 from dit_dask.config.document import Config
 from dit_dask.errors import DitError, InputError
 from dit_dask.execution import external, measures, tests
 from dit_dask.execution.baselines import Baseline, execute_baselines, plan_baselines
 from dit_dask.execution.checkpoint import Checkpoint, GateFailedError
 from dit_dask.execution.compiling import compile_beside
-from dit_dask.execution.progress import Progress, Silent
+from dit_dask.execution.progress import Progress
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.stall import Watchdog
 from dit_dask.inputs.load import load, load_with
 from dit_dask.inputs.person_ids import repeated_person_ids
 from dit_dask.inputs.source import check_source, read_text
 from dit_dask.measures.base import MeasureEntry
-from dit_dask.reporting import html
-from dit_dask.storage.folder import Folder
-from dit_dask.storage.location import Location
+from dit_dask.reporting.publish import publish
+from dit_dask.storage.folder import Folder, output_folder
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 from dit_dask.values.table import Rows
 
@@ -54,7 +50,6 @@ if TYPE_CHECKING:
 
 SHORT_SECONDS = 5.0  # of engine time on one core: two workers need about as long to start
 SHORT_CELLS = 2_000_000  # of tables under measures: seconds, too
-FIGURES_OF_TESTS = ("summary.json", "distributions.parquet", "verdict.json", "../index.json")
 
 
 @dataclass(frozen=True)
@@ -84,6 +79,11 @@ class PreparedRun:
     folder: Folder
     person_ids: Sequence[str] = ()  # columns that look like a person's id and repeat
 
+    @property
+    def stored(self) -> StoredRun:
+        """What earlier sessions left of it."""
+        return StoredRun(self.folder, self.tests, self.rows)
+
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
@@ -101,7 +101,7 @@ class RunResult:
 def probe(config: Config) -> None:
     """Find out, before anything is loaded, whether the input can be listed and the output written."""
     check_source(config)
-    _output_folder(config).probe()
+    output_folder(config.output).probe()
 
 
 def test_names(config: Config) -> list[str]:
@@ -124,37 +124,16 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
         digests[path] = hashlib.sha256(text.encode()).hexdigest()
         return text
 
-    output = _output_folder(config)
+    output = output_folder(config.output)
     built, code = external.prepare_sanitizers(build_tests(config, rows, read), config, output)
     measure_plan = None if cells is None else build_measure_plan(config, rows, cells, built, read)
     measured = None if measure_plan is None else measure_plan.digest
     digest = run_digest(config, rows, [test.parameters for test in built], digests | code, measured)
-    folder, ids = output.child(f"{config.name}-{digest}"), repeated_person_ids(config, frame)
+    folder = output.child(f"{config.name}-{digest}")
+    ids = repeated_person_ids(config, frame) if rows.table.subject is None else ()
     prepared = PreparedRun(config, rows, built, parsed, measure_plan, output, folder, ids)
     closed = frozenset(_list_personal_data(prepared))
     return replace(prepared, folder=replace(prepared.folder, closed=closed))
-
-
-def _output_folder(config: Config) -> Folder:
-    """The places of the output, after --out and links are resolved; files of one must never be found in the other."""
-    shared = _absolute(config.output)
-    if config.output.private is None:
-        return Folder(shared)
-    private = _absolute(config.output.private)
-    outer, inner = (f"{_real_place(place.url)}/" for place in (shared, private))
-    if outer.startswith(inner) or inner.startswith(outer):
-        raise InputError("output.private must be a place apart from output.url, neither inside it nor around it")
-    return Folder(shared, private)
-
-
-def _real_place(url: str) -> str:
-    return (url if "://" in url else os.path.realpath(url)).rstrip("/")
-
-
-def _absolute(location: Location) -> Location:
-    """Workers may run elsewhere in the file system, so a path is made absolute here."""
-    url = location.url
-    return Location(url if "://" in url else str(Path(url).expanduser().absolute()), location.storage_options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,10 +218,9 @@ def _finished_manifest(prepared: PreparedRun) -> Manifest | None:
         return None
     if not plan.are_usable(stored.plan, prepared.tests):
         return None
-    states = _restore(prepared, stored, Silent())
-    if not _is_finished(prepared, stored, states):
+    if not _is_finished(prepared, stored, prepared.stored.restore(stored)):
         return None
-    config = _resolve_config(prepared.config, secret_key(prepared.rows))
+    config = resolve_config(prepared.config, secret_key(prepared.rows))
     return replace(stored, config=config, personal_data=_list_personal_data(prepared))
 
 
@@ -255,8 +233,6 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     runner = TaskRunner(session.client, Watchdog(session.workers.stall_seconds), progress)
     _compiling = None if session.client is None else tests.start_compiling(session.client)  # held, or it would be cancelled
     prepared = _plan(prepared, journal, runner, session)
-    _remove_unplanned(prepared, journal.manifest)
-    _remove_altered(prepared, journal.manifest)
     states = _restore(prepared, journal.manifest, progress)
     clock.lap("plan")
     is_warm = session.client is None and session.draft is not None and session.draft.is_timed
@@ -272,27 +248,12 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     summaries = [summarise(state, outcome, *planted[state.test.id]) for state, outcome in pairs]
     curves = {one.test: outcome.points for one, outcome in zip(summaries, outcomes, strict=True)}
     controls = [control for baseline in baselines for control in baseline.controls]
+    if prepared.rows.table.subject is not None:
+        entries = [without_lists(entry, prepared.rows.table.persons) for entry in entries]
     results = Results(summaries, curves, entries, RunVerdict(controls=controls))
     write_tiers(prepared.folder, results)
-    journal.finish({state.test.id: _described_parts(prepared, state) for state in states}, clock.laps)
+    journal.finish({state.test.id: prepared.stored.describe_parts(state) for state in states}, clock.laps)
     return _publish(prepared, journal.completed(), results)
-
-
-def _remove_unplanned(prepared: PreparedRun, current: Manifest) -> None:
-    """Remove parts of a plan that was lost: a reader of the folder would take them for rows of this run."""
-    for test in prepared.tests:
-        planned = {part_name(test.id, part) for part in range(current.plan[test.id].parts)}
-        for name in prepared.folder.names(f"records/{test.id}"):
-            if f"records/{test.id}/{name}" not in planned:
-                prepared.folder.remove(f"records/{test.id}/{name}")
-
-
-def _remove_altered(prepared: PreparedRun, current: Manifest) -> None:
-    """Remove parts that were altered since the run was complete, also where their rows are still the same."""
-    for part in (part for parts in current.parts.values() for part in parts):
-        content = prepared.folder.read(part.name)
-        if content is not None and _recorded_digest(prepared, hashlib.sha256(content).hexdigest()) != part.digest:
-            prepared.folder.remove(part.name)
 
 
 def _open(prepared: PreparedRun, progress: Progress) -> Journal:
@@ -313,9 +274,9 @@ def _new_manifest(prepared: PreparedRun) -> Manifest:
     rows, config = prepared.rows, prepared.config
     return Manifest(
         status=manifest.RUNNING,
-        config=_resolve_config(config, secret_key(rows)),
+        config=resolve_config(config, secret_key(rows)),
         files=list(rows.files),
-        input=InputFingerprint(rows.read, rows.dropped, rows.used, rows.digest()),
+        input=InputFingerprint(rows.read, rows.dropped, rows.used, rows.digest(), rows.known_persons),
         versions=manifest.versions(),
         seed=config.seed,
         timings=Timings(manifest.now()),
@@ -331,37 +292,16 @@ def _list_personal_data(prepared: PreparedRun) -> list[str]:
     measured = [] if prepared.measure_plan is None else prepared.measure_plan.measurements
     records = [f"records/{test.id}/" for test in prepared.tests]
     records += [f"measures/{one.id}.parquet" for one in measured if one.writes_records]
-    is_small = prepared.rows.used < MIN_DISCLOSED_COUNT
+    is_small = prepared.rows.table.persons < MIN_DISCLOSED_COUNT
     exact = [one.id for one in measured if is_small or one.parameters.get("show_values", False)]
     shown = ["measures.json", *(f"measures/{name}.json" for name in exact)] if exact else []
-    if any(len(test.audited) < MIN_DISCLOSED_COUNT for test in prepared.tests):
+    if any(test.rows.count_persons(test.audited) < MIN_DISCLOSED_COUNT for test in prepared.tests):
         shown += FIGURES_OF_TESTS
     shown += ["report.html"] if shown else []
     beside = prepared.output.child(external.CACHE).location.url
     caches = [test.external.cache for test in prepared.tests if test.external is not None]
     is_beside = any(cache is not None and cache.location.url.startswith(f"{beside}/") for cache in caches)
     return [*records, *shown, *([cache] if is_beside else [])]
-
-
-def _resolve_config(config: Config, key: bytes) -> dict[str, Any]:
-    """The config as it was understood, without secrets."""
-    document = {
-        "version": 1,
-        "name": config.name,
-        "data": asdict(config.data),
-        "schema": config.checked_schema.document(),
-        "tests": [point.document() for point in config.tests],
-        "measures": [point.measure.document() for point in config.measures],
-        "gates": config.gates,
-        "claims": config.claims,
-        "controls": config.controls,
-        "stop_on_breach": config.stop_on_breach,
-        "output": {key: value for key, value in asdict(config.output).items() if value is not None},
-        "cluster": asdict(config.cluster),
-        "seed": config.seed,
-    }
-    shown: dict[str, Any] = redact(config_record(), document, key)
-    return shown
 
 
 def _count_work(prepared: PreparedRun) -> str:
@@ -390,15 +330,20 @@ def _plan(prepared: PreparedRun, journal: Journal, runner: TaskRunner, session: 
 
 
 def _restore(prepared: PreparedRun, current: Manifest, progress: Progress) -> list[TestState]:
-    """Take over the parts and seconds of earlier sessions."""
-    states = [TestState(test, current.plan[test.id]) for test in prepared.tests]
-    for state in states:
-        state.restore(prepared.folder, prepared.folder.names(f"records/{state.test.id}"))
-        state.seconds = current.timings.engine_seconds.get(state.test.id, 0.0)
+    """Remove what is not valid any more, and go on with what is."""
+    prepared.stored.remove_unplanned(current)
+    prepared.stored.remove_altered(current)
+    states = prepared.stored.restore(current)
     kept = sum(len(state.written) for state in states)
     if kept:
         progress.note(f"resuming: {kept} of {sum(state.plan.parts for state in states)} parts are there already")
     return states
+
+
+def _is_finished(prepared: PreparedRun, stored: Manifest, states: Sequence[TestState]) -> bool:
+    """Tell whether a run is complete and nothing of it was lost or altered since."""
+    is_there = prepared.stored.is_finished(stored, states, controls=prepared.config.controls)
+    return is_there and measures.is_complete(prepared.measure_plan, prepared.folder)
 
 
 def _execute(
@@ -422,72 +367,18 @@ def _execute_baselines(prepared: PreparedRun, runner: TaskRunner) -> list[Baseli
     return execute_baselines(runner, plans, controls=prepared.config.controls)
 
 
-def _is_finished(prepared: PreparedRun, stored: Manifest, states: Sequence[TestState]) -> bool:
-    """Tell whether a run is complete and nothing of it was lost or altered since."""
-    unchanged = all(list(stored.parts.get(state.test.id, ())) == _described_parts(prepared, state) for state in states)
-    is_there = stored.is_complete and unchanged and results_are_complete(prepared.folder)
-    return is_there and measures.is_complete(prepared.measure_plan, prepared.folder) and _has_controls(prepared)
-
-
-def _has_controls(prepared: PreparedRun) -> bool:
-    """Whether the stored verdict has the controls, where they are asked for."""
-    try:
-        return read_verdict(exact_folder(prepared.folder)).has_controls or not prepared.config.controls
-    except InputError:
-        return False
-
-
-def _described_parts(prepared: PreparedRun, state: TestState) -> list[PartFile]:
-    """The parts as the manifest has them."""
-    return [replace(part, digest=_recorded_digest(prepared, part.digest)) for part in state.parts()]
-
-
-def _recorded_digest(prepared: PreparedRun, digest: str) -> str:
-    """The digest of a part as the manifest has it: away from the parts it gets a key, or few rows could be found by trying."""
-    if prepared.folder.private is None:
-        return digest
-    return hmac.digest(secret_key(prepared.rows), digest.encode(), "sha256").hex()
-
-
 def _publish_stored(prepared: PreparedRun, stored: Manifest) -> RunResult:
     """Publish the results that the folder holds."""
     return _publish(prepared, stored, read_results(prepared.folder))
 
 
 def _publish(prepared: PreparedRun, completed: Manifest, results: Results) -> RunResult:
-    """Judge, write the verdict and the report, and only then call the run complete; each place gets what belongs there."""
-    results = replace(results, verdict=_judge(prepared, results))
-    if prepared.folder.private is None and any(map(is_of_few, results.summaries)):  # some rows may have been skipped
-        personal = dict.fromkeys([*completed.personal_data, *FIGURES_OF_TESTS, "report.html"])
-        completed = replace(completed, personal_data=list(personal))
-    for folder, figures in results.tiers(prepared.folder):
-        write_verdict(folder, figures.verdict)
-        html.write(folder, completed, figures.summaries, figures.entries, figures.verdict)
-        manifest.write(folder, completed)
-        output = prepared.output.for_personal_data() if folder.personal else prepared.output
-        index.append(output, index.describe_run(folder, completed, figures.summaries))
+    """Judge the results and publish them."""
+    verdict = judge_run(prepared.config, prepared.gates, prepared.tests, prepared.rows, prepared.person_ids, results)
+    results = replace(results, verdict=verdict)
+    written = publish(prepared.folder, prepared.output, completed, results)
     withheld = [] if prepared.folder.private is None else results.hidden
-    return RunResult(prepared.folder, results.summaries, results.entries, results.verdict, completed.personal_data, withheld)
-
-
-def _judge(prepared: PreparedRun, results: Results) -> RunVerdict:
-    """Judge by the gates of the config and of its tests, and by what the sanitizers claim."""
-    config, chosen, summaries = prepared.config, prepared.gates, results.summaries
-    own = {test.id: own_gates(test.config) for test in prepared.tests if test.config.gates}
-    verdicts = judge(chosen, Evidence(summaries, results.entries, results.distributions()), own)
-    controls = results.verdict.controls if config.controls else ()
-    warnings = [*data_warnings(prepared.rows, prepared.person_ids), *release_warnings(summaries)]
-    warnings += baseline_warnings(summaries, controls)
-    warnings += gate_warnings(chosen, own, summaries, prepared.rows, controls)
-    judged = {verdict.test for verdict in verdicts if verdict.gate == CLAIMS}
-    for one in summaries:
-        if (one.claim_holds is False or one.persons_unknown) and one.test not in judged:
-            broken = claim_verdict(one)
-            if config.claims == "fail":
-                verdicts.append(broken)
-            else:
-                warnings.append(f"{one.test}: {broken.reason}")
-    return RunVerdict(verdicts, controls, config.controls, warnings)
+    return RunResult(prepared.folder, results.summaries, results.entries, verdict, written.personal_data, withheld)
 
 
 class Clock:

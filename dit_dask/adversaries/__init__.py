@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
 
 from dit_dask.adversaries import bernoulli_nb, classifier, conditional_frequency, narrowest_class
 from dit_dask.config.registry import Registry
 from dit_dask.encoders import Encoder
+from dit_dask.encoders.tf import TF
 from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
@@ -28,6 +32,27 @@ class Adversary(Protocol):
     def beliefs(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
         """Return (n,) probabilities over the whole domain of the secret, in schema order."""
         ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """An adversary that learns before it knows the target, where the encoding is not relative to it."""
+
+    def learn(self, release: Release, encoder: Encoder, target: Codes) -> Callable[[Codes], Floats]:
+        """Return what predicts this target, and every other one if the encoder is not relative."""
+        ...
+
+
+def beliefs_about(adversary: Adversary, release: Release, encoder: Encoder, targets: Codes) -> Floats:
+    """Return (m, n) beliefs about targets[m, d] by an encoder that is not relative: what can be learned is learned once."""
+    if isinstance(adversary, Learner):
+        return np.stack(list(map(adversary.learn(release, encoder, targets[0]), targets)))
+    return np.stack([adversary.beliefs(release, encoder, target) for target in targets])
+
+
+def is_counted(adversary: Adversary, encoder: Encoder) -> bool:
+    """Whether coverage and class counts give the beliefs of a counting adversary: those of naive Bayes only under TF."""
+    return not isinstance(adversary, bernoulli_nb.BernoulliNB) or isinstance(encoder, TF)
 
 
 ADVERSARIES: Registry[Adversary] = Registry(

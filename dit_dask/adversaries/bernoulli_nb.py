@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,15 @@ class BernoulliNB:
     """Laplace smoothing of 1, learned prior, features binarised at 0."""
 
     def beliefs(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
+        """Learn relative to the target."""
+        return self.learn(release, encoder, target)(target)
+
+    def learn(self, release: Release, encoder: Encoder, target: Codes) -> Callable[[Codes], Floats]:
         """Count, for each feature and secret, the records that have it; the rest is closed form."""
         counts = release.counts.astype(float)
         features = (encoder.classes(release, target) > 0).astype(float)
-        return posterior(features.T @ counts, counts.sum(axis=0), encoder.target(release, target) > 0)
+        coverage, totals = features.T @ counts, counts.sum(axis=0)
+        return lambda target: posterior(coverage, totals, encoder.target(release, target) > 0)
 
 
 def _build(_parameters: Mapping[str, Any], _context: Context) -> BernoulliNB:

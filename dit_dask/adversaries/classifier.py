@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -40,13 +40,13 @@ class Classifier:
     def beliefs(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
         """Equal training rows give equal beliefs, so nothing is learned twice; one secret left is certain."""
         if not isinstance(encoder, TF) or len(target) > MOST_ATTRIBUTES:
-            return _certain(release) if _is_constant(release) else self._train(release, encoder, target)
+            return self.learn(release, encoder, target)(target)
         patterns = _encode(release, target.tobytes(), target.dtype.str)
         key = patterns.digest
         if key not in self.memo:
             learned = _certain(release) if _is_constant(release) else self._learn(patterns)
             if learned is None:
-                learned = self._train(release, encoder, target)
+                learned = self.learn(release, encoder, target)(target)
             if (len(self.memo) + 1) * len(learned) > MEMO_FLOATS:
                 self.memo.clear()
             self.memo[key] = learned
@@ -64,9 +64,15 @@ class Classifier:
         """The ways to the same beliefs that need less training, the fastest first."""
         return shortcuts_of(self.model)
 
-    def _train(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
-        """One sample for each secret present in a class, weighted by its count where the model takes weights, else repeated."""
+    def learn(self, release: Release, encoder: Encoder, target: Codes) -> Callable[[Codes], Floats]:
+        """Train on a sample for each secret present in a class, weighted by its count where weights are taken, else repeated.
+
+        Targets are predicted one by one, so that the last bits do not depend on which come together.
+        """
         from sklearn.base import clone
+
+        if _is_constant(release):
+            return lambda _target: _certain(release)
 
         where, secret = np.nonzero(release.counts)
         features, count = encoder.classes(release, target)[where], release.counts[where, secret]
@@ -75,9 +81,13 @@ class Classifier:
             model.fit(features, secret, sample_weight=count.astype(float))
         else:
             model.fit(np.repeat(features, count, axis=0), np.repeat(secret, count))
-        beliefs = np.zeros(release.counts.shape[1])
-        beliefs[model.classes_] = model.predict_proba(encoder.target(release, target)[None, :])[0]
-        return beliefs
+
+        def predict(target: Codes) -> Floats:
+            beliefs = np.zeros(release.counts.shape[1])
+            beliefs[model.classes_] = model.predict_proba(encoder.target(release, target)[None, :])[0]
+            return beliefs
+
+        return predict
 
 
 @lru_cache(maxsize=1)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.adversaries.counted_trees import forest_beliefs, tree_beliefs
+from dit_dask.adversaries.discriminant import discriminant_beliefs
 from dit_dask.adversaries.gaussian_nb import gaussian_beliefs
 from dit_dask.adversaries.logistic import logistic_beliefs
 from dit_dask.adversaries.neighbours import neighbour_beliefs
@@ -119,6 +120,7 @@ SHORTCUTS: dict[str, Sequence[Shortcut]] = {
     "KNeighborsClassifier": (Shortcut(neighbour_beliefs, _NEIGHBOURS),),
     "BernoulliNB": (Shortcut(train_collapsed, {"binarize": _any, **_COUNTS}),),
     "CategoricalNB": (Shortcut(train_collapsed, {"min_categories": _any, **_COUNTS}),),
+    "LinearDiscriminantAnalysis": (Shortcut(discriminant_beliefs, {"tol": _number(1e-6, 1e-2), "store_covariance": _switch}),),
     "GaussianNB": (Shortcut(gaussian_beliefs, {"var_smoothing": _number(0, 1e300)}),),
     "ComplementNB": (Shortcut(train_collapsed, {"norm": _any, **_COUNTS}),),
     "MultinomialNB": (Shortcut(train_collapsed, _COUNTS),),

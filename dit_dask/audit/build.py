@@ -16,17 +16,19 @@ from dit_dask.audit.grammar import redact_test
 from dit_dask.audit.identity import hashed_id, secret_key, test_id, without_secret
 from dit_dask.audit.procedures import PROCEDURES
 from dit_dask.audit.test import Test
-from dit_dask.config.constraints import ComponentConfig
+from dit_dask.config.components import ComponentConfig
 from dit_dask.config.document import Config, RecordSample, TestConfig
 from dit_dask.config.registry import Context
+from dit_dask.encoders.names import BEFORE, NAMES
+from dit_dask.encoders.quantiles import with_quantiles
 from dit_dask.engines import choose
 from dit_dask.engines.noisy_counts import binned
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import SANITIZERS
-from dit_dask.sanitizers.external import ExternalSanitizer
-from dit_dask.values.table import Rows
+from dit_dask.values.table import Rows, count_persons
 
 if TYPE_CHECKING:
+    from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Ints
 
 ReadText = Callable[[str, str], str]
@@ -68,24 +70,35 @@ class _Builder:
     def __init__(self, config: Config, rows: Rows, read: ReadText, shared: _Shared) -> None:
         self._config, self._rows, self._read, self._shared = config, rows, read, shared
         self._binned: dict[str, Rows] = {"{}": rows}
+        self._recoded: dict[tuple[int, str], Rows] = {}
         self._sanitizers: dict[str, Any] = {}
-        self._row_by_row: Rows | None = None
+        self._row_by_row: dict[int, Rows] = {}
 
     def build(self, point: TestConfig, identity: str) -> Test:
         """Build one test."""
-        rows, where = self._rows, point.where
+        rows, where = self._recode(point), point.where
         folder, parameters = self._config.folder, point.identity()
         name = without_secret(identity, parameters)  # so that a list draws the same numbers as one config for each
         schema, seed, columns, persons = rows.table.schema, self._config.seed, self._shared.columns, rows.table.persons
-        context = Context(schema, rows.used, persons, seed, name, where, self._read, folder, rows.frame, columns)
+        context = Context(schema, rows.used, persons, seed, name, where, self._read, folder, rows.frame, columns, rows.table)
         kind = PROCEDURES[SANITIZERS[point.sanitizer.name].procedure]
-        procedure = kind.build(point, context, self._sanitizer(point.sanitizer, context))
+        procedure = kind.build(point, context, self._sanitizer(point, context))
         engine, reason = choose(point.engine, procedure, where)
         audited = _audited_rows(point.records, rows, where)
         shown = redact_test(parameters, self._shared.key)
-        rows = self._bin(point)
-        test = Test(identity, point, parameters, procedure, engine, reason, rows, audited, shown_parameters=shown)
-        return test if test.external is None else replace(test, rows=self._single_rows())
+        recoded = None if rows is self._rows else rows
+        rows = recoded or self._bin(point)
+        test = Test(identity, point, parameters, procedure, engine, reason, rows, audited, None, shown, recoded)
+        return test if test.external is None else replace(test, rows=self._single_rows(rows))
+
+    def _recode(self, point: TestConfig) -> Rows:
+        """The rows that are sanitised: those of the table, or one table for all tests with the same quantiles before that."""
+        key = recode_key(point.encoder)
+        if key is None:
+            return self._rows
+        if key not in self._recoded:
+            self._recoded[key] = recode_rows(self._rows, *key)
+        return self._recoded[key]
 
     def _bin(self, point: TestConfig) -> Rows:
         """One table for all tests with the same bins."""
@@ -97,19 +110,44 @@ class _Builder:
             self._binned[key] = Rows(table, index, rows.read, rows.dropped, table.weights[index], source_row=rows.source_row)
         return self._binned[key]
 
-    def _single_rows(self) -> Rows:
-        if self._row_by_row is None:
-            self._row_by_row = self._rows.row_by_row()
-        return self._row_by_row
+    def _single_rows(self, rows: Rows) -> Rows:
+        if id(rows) not in self._row_by_row:
+            self._row_by_row[id(rows)] = rows.row_by_row()
+        return self._row_by_row[id(rows)]
 
-    def _sanitizer(self, component: ComponentConfig, context: Context) -> Any:
-        key = json.dumps(component.keys, sort_keys=True, default=str)
+    def _sanitizer(self, point: TestConfig, context: Context) -> Any:
+        component, recoded = point.sanitizer, recode_key(point.encoder)
+        key = json.dumps([component.keys, recoded], sort_keys=True, default=str)
         if key not in self._sanitizers:
-            built = SANITIZERS[component.name].build(component.keys, context)
-            if isinstance(built, ExternalSanitizer):  # the same calls serve all sensitive attributes
+            built: Any = SANITIZERS[component.name].build(component.keys, context)
+            if SANITIZERS[component.name].sees_rows:  # the same calls serve all sensitive attributes
+                if recoded is not None and not built.is_callable:
+                    raise InputError(
+                        f"{context.where}.encoder: {BEFORE} changes the table before it is sanitised; "
+                        f"{component.name} releases are of the table as it is"
+                    )
                 built = self._shared.external.setdefault(key, built).about(context.schema)
             self._sanitizers[key] = built
         return self._sanitizers[key]
+
+
+def recode_key(encoder: ComponentConfig | None) -> tuple[int, str] | None:
+    """How many quantiles an encoder makes before the table is sanitised, and how they are cut; None if it makes none."""
+    if encoder is None or NAMES.get(encoder.name, ("",))[0] != BEFORE:
+        return None
+    return encoder.parameters["quantiles"], encoder.parameters["cut"]
+
+
+def recode_rows(rows: Rows, quantiles: int, cut: str) -> Rows:
+    """The rows with quantiles instead of continuous attributes, in the frame, too, where sanitizers see it."""
+    table, place = with_quantiles(rows.table, quantiles, cut)
+    index, frame = place[rows.index], rows.frame
+    if frame is not None:
+        pairs = zip(rows.table.schema.quasi_identifiers, table.schema.quasi_identifiers, table.codes.T, strict=True)
+        labels = {new.name: np.array(new.levels, object)[codes[index]] for old, new, codes in pairs if old is not new}
+        frame = frame.assign(**labels)
+    multiplicity = count_persons(table)[index]
+    return Rows(table, index, rows.read, rows.dropped, multiplicity, rows.files, frame, rows.source_row)
 
 
 def external_columns(config: Config) -> list[str] | None:
@@ -136,7 +174,7 @@ def _audited_rows(records: str | RecordSample | Sequence[int], rows: Rows, where
     positions = np.unique(records)
     if len(positions) < len(records):
         raise InputError(f"{where}.records names a row twice")
-    return positions
+    return positions if rows.person is None else np.flatnonzero(np.isin(rows.person, rows.person[positions]))
 
 
 @lru_cache(maxsize=2)

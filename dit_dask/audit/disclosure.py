@@ -14,6 +14,7 @@ from dit_dask.storage.folder import Folder
 from dit_dask.values.arrays import Floats
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 
+FIGURES_OF_TESTS = ("summary.json", "distributions.parquet", "verdict.json", "../index.json")
 COUNTS = ("records", "distinct", "subjects", "skipped")
 """Statistics that count rows or persons and say nothing about any of them."""
 WITHHELD = "withheld: figures of fewer than 10 rows are in output.private only"
@@ -38,9 +39,18 @@ def shareable_summary(summary: TestSummary) -> TestSummary:
     return replace(kept, simulation=None, repeats=None, sampling=None, attainable=None, homogeneous=0.0)
 
 
+def without_lists(entry: MeasureEntry, persons: int) -> MeasureEntry:
+    """Return a measure without lists of values, which count rows: ten rows may be one of the `persons`."""
+    if entry.parameters.get("show_values", False):  # asked for, and in the private tier
+        return replace(entry, more=dict(entry.more) | {"persons": persons})
+    lists = {"partitions": [], "worst": {"value": None, "rate": entry.value}}
+    more = {name: lists.get(name, value) for name, value in entry.more.items()}
+    return replace(entry, by_value=(), more=more | {"persons": persons})
+
+
 def shareable_entry(entry: MeasureEntry) -> MeasureEntry:
     """Return a measure without figures of few rows: of a small table nothing, of exact lists only what is of all rows."""
-    if entry.records < MIN_DISCLOSED_COUNT:
+    if min(entry.records, entry.more.get("persons", entry.records)) < MIN_DISCLOSED_COUNT:
         return replace(entry, value=None, by_value=(), more={"withheld": True})
     if not entry.parameters.get("show_values", False):
         return entry

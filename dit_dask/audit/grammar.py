@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
 
 from dit_dask.audit.gates import Gate, parse, parse_all
 from dit_dask.audit.procedures import DEFAULT, PROCEDURES
-from dit_dask.config.constraints import Anything, Component, Constraint, Field, ListOf, MapOf, NameOrFile, Record, declared
+from dit_dask.config.components import Component
+from dit_dask.config.constraints import Anything, Constraint, Field, ListOf, MapOf, NameOrFile, Record, declared
 from dit_dask.config.document import (
     TOP,
     Config,
@@ -179,6 +180,27 @@ def redact_measure(parameters: Mapping[str, Any], key: bytes | None = None) -> d
 def redact_sanitizer(parameters: Mapping[str, Any], key: bytes | None = None) -> dict[str, Any]:
     """The parameters of a sanitizer without secrets."""
     shown: dict[str, Any] = redact(Component(SANITIZERS.records()), parameters, key)
+    return shown
+
+
+def resolve_config(config: Config, key: bytes) -> dict[str, Any]:
+    """The config as it was understood, without secrets."""
+    document = {
+        "version": 1,
+        "name": config.name,
+        "data": asdict(config.data),
+        "schema": config.checked_schema.document(),
+        "tests": [point.document() for point in config.tests],
+        "measures": [point.measure.document() for point in config.measures],
+        "gates": config.gates,
+        "claims": config.claims,
+        "controls": config.controls,
+        "stop_on_breach": config.stop_on_breach,
+        "output": {name: value for name, value in asdict(config.output).items() if value is not None},
+        "cluster": asdict(config.cluster),
+        "seed": config.seed,
+    }
+    shown: dict[str, Any] = redact(config_record(), document, key)
     return shown
 
 

@@ -23,6 +23,7 @@ LONGEST_ID, LONGEST_PART = 80, 40
 DEFAULT_LABELS = {
     "encoder": "tf",
     "adversary": "",
+    "prior": "",
     "distance": "emd",
     "engine": "auto",
     "records": "all",
@@ -64,6 +65,8 @@ def without_secret(identity: str, parameters: Mapping[str, Any]) -> str:
 
 
 def _value_label(key: str, value: Any) -> str:
+    if key == "prior":
+        value = {"name": key, "file": value}
     return f"{key}{value}" if isinstance(value, int) else _label(value)
 
 
@@ -99,7 +102,7 @@ def _label(value: Any) -> str:
     if isinstance(value, Mapping):
         shown = [value["name"].rsplit(".", 1)[-1]] if "name" in value else []
         for key, item in value.items():
-            if key != "name" and item not in ({}, [], "strict", "csv"):
+            if key != "name" and item not in ({}, [], "strict", "csv", "frequency"):
                 shown.append(_part(key, item))
         text = "-".join(shown)
     else:

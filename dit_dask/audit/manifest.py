@@ -23,12 +23,13 @@ PACKAGES = ("dask", "distributed", "numpy", "numba", "pandas", "pyarrow", "sciki
 
 @dataclass(frozen=True)
 class InputFingerprint:
-    """How many rows were read, dropped and used, and the digest of the used ones."""
+    """How many rows were read, dropped and used, the digest of the used ones, and how many persons have them, if known."""
 
     read: int
     dropped: int
     used: int
     digest: str
+    persons: int | None = None
 
 
 @dataclass(frozen=True)

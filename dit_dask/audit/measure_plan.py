@@ -125,11 +125,11 @@ def columns_of(measures: Sequence[MeasureConfig]) -> list[str] | None:
 
 
 def release_sources(tests: Sequence[Test], secret: str | None = None) -> list[ReleaseSource]:
-    """The original and each distinct sanitizer of the tests that publishes a table; noisy counts do not."""
+    """The original and each distinct sanitizer of the tests that publishes this table; noisy counts publish none."""
     found: dict[str, ReleaseSource] = {}
     for test in tests:
         parameters = test.parameters["sanitizer"]
-        if test.procedure.publishes_release and test.config.sensitive == secret:
+        if test.procedure.publishes_release and test.recoded is None and test.config.sensitive == secret:
             source = ReleaseSource(parameters, test, test.shown_parameters["sanitizer"], secret)
             found.setdefault(json.dumps(parameters, default=str), source)
     return [ReleaseSource(None, None, secret=secret), *found.values()]
@@ -153,6 +153,8 @@ def build_measure_plan(
     for point in config.measures:
         name, keys, where, places = point.measure.name, point.measure.keys, point.where, {}
         kind = kind_of(name)
+        if config.checked_schema.subject in (kind.columns(keys) or ()):
+            raise InputError(f"{where} names {config.checked_schema.subject!r}, which is schema.subject: an id is never shown")
         for key, source in kind.tables(keys).items():
             if source not in sources:
                 sources.append(source)

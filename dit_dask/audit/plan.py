@@ -8,19 +8,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES
 from dit_dask.errors import InputError, describe
-from dit_dask.sanitizers.external.probe import ProbeResult
 from dit_dask.values.arrays import Bools, Ints, distinct
+
+if TYPE_CHECKING:
+    from dit_dask.sanitizers.external.probe import ProbeResult
 
 SHORTEST, LONGEST = 1.5, 10.0  # seconds of work in a task: enough to hide overhead, little enough to lose
 PROBE_SECONDS = 0.25
 LEAST_GROWTH, MOST_GROWTH = 4, 32  # of the records from one probe to the next
+ENOUGH = 64  # a probe of so small a part of the records tells whether all of them take less time than a probe
 MOST_ROWS = 250_000  # of a part
 FEWEST_TASKS = 8  # a worker, of such a test: a failed gate should show before the end
 MOST_TASKS = 2**31  # no table has as many rows
@@ -75,7 +78,11 @@ class TestPlan:
 
 
 def _read_probe(kept: Mapping[str, Any]) -> ProbeResult | None:
-    return ProbeResult(**kept["oracle"]) if "oracle" in kept else None
+    if "oracle" not in kept:
+        return None
+    from dit_dask.sanitizers.external.probe import ProbeResult
+
+    return ProbeResult(**kept["oracle"])
 
 
 def are_usable(plans: Mapping[str, TestPlan], tests: Sequence[Test]) -> bool:
@@ -176,6 +183,8 @@ def time_records(test: Test) -> Cost:
         growth = 2 * PROBE_SECONDS / max(several - one, 1e-9) if count > 1 else LEAST_GROWTH
         count = min(int(count * min(max(growth, LEAST_GROWTH), MOST_GROWTH)), len(records))
         several = seconds(count)
+        if count * ENOUGH >= len(records) and (several - one) * len(records) < PROBE_SECONDS * count:
+            break
     each = max(0.0, several - one) / (count - 1) if count > 1 else one
     return Cost(max(0.0, one - each), each)
 

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, Adversary, default_panel
+from dit_dask.adversaries.prior import read_prior
 from dit_dask.audit.identity import short_hash
-from dit_dask.config.constraints import (
-    Choice,
-    Component,
-    ComponentConfig,
-    Components,
-    Field,
-    Integer,
-    ListOf,
-    OneOf,
-    Record,
-    Text,
-)
+from dit_dask.config.components import Component, ComponentConfig, Components
+from dit_dask.config.constraints import Choice, Field, Integer, ListOf, OneOf, Record, Text
 from dit_dask.config.document import RecordSample, TestConfig
 from dit_dask.config.registry import Context, Kind
 from dit_dask.distances import DISTANCES
 from dit_dask.encoders import ENCODERS
+from dit_dask.encoders.names import EncoderComponent
 from dit_dask.engines import SELECTABLE, NoisyCounts, Procedure, ReleaseProcedure, repeated
 from dit_dask.engines.noisy_counts import COUPLINGS, SCALES, Sampling, check_samples
 from dit_dask.errors import InputError
@@ -76,9 +69,16 @@ def release_record(disjoint: bool) -> Record:
     return _test_record(
         {
             "sanitizer": Field(Component(SANITIZERS.records())),
-            "encoder": Field(Component(ENCODERS.records()), ComponentConfig("tf"), sweep=True),
+            "encoder": Field(EncoderComponent(ENCODERS.records()), ComponentConfig("tf"), sweep=True),
             "adversary": Field(
                 _adversaries(panel), panel, description="panel, one adversary, or a list: the largest distance counts"
+            ),
+            "prior": Field(
+                Text(),
+                None,
+                sweep=True,
+                file=True,
+                description="file of lines value;probability: what adversaries know of the sensitive value before",
             ),
             "distance": Field(Component(DISTANCES.records()), ComponentConfig("emd"), sweep=True),
             "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
@@ -92,7 +92,8 @@ def release_record(disjoint: bool) -> Record:
 
 def _adversaries(panel: tuple[ComponentConfig, ...]) -> Components:
     hint = "; the import path of a scikit-learn classifier such as sklearn.tree.DecisionTreeClassifier is allowed, too"
-    return Components(Component(ADVERSARIES.records() | {"panel": Record()}, IMPORT_PATH.parameters, hint), {"panel": panel})
+    names = ChainMap({"panel": Record()}, cast("dict[str, Record]", ADVERSARIES.records()))
+    return Components(Component(names, IMPORT_PATH.parameters, hint), {"panel": panel})
 
 
 def build_release(point: TestConfig, context: Context, sanitizer: Any) -> ReleaseProcedure:
@@ -115,6 +116,7 @@ def build_release(point: TestConfig, context: Context, sanitizer: Any) -> Releas
         short_hash(point.sanitizer.identity()),
         repeats,
         by_person=context.persons < context.rows,
+        prior=None if point.prior is None else read_prior(point.prior, context),
     )
 
 

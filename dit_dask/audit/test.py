@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import TestConfig
 from dit_dask.engines import Procedure
-from dit_dask.sanitizers.external import ExternalSanitizer
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
+    from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Floats, Ints
 
 
@@ -53,6 +53,7 @@ class Test:
     audited: Ints
     estimated_influence: Floats | None = None  # of the records, where those with the largest go first
     shown_parameters: Mapping[str, Any] = field(default_factory=dict)  # without secrets
+    recoded: Rows | None = field(default=None, repr=False)  # where the encoder changes the table before it is sanitised
 
     @property
     def external(self) -> ExternalSanitizer | None:

@@ -13,11 +13,13 @@ from dit_dask.audit.gates import Gate
 from dit_dask.audit.statistics import by_name
 from dit_dask.audit.verdict import further_columns
 from dit_dask.engines.controls import RAW
+from dit_dask.values.arrays import distinct
 from dit_dask.values.schema import Schema
 from dit_dask.values.table import Rows, Table
 
 if TYPE_CHECKING:
     from dit_dask.audit.summary import TestSummary
+    from dit_dask.values.arrays import Codes
 
 MOST_SECRETS, MOST_SECRET_SHARE = 50, 0.05
 FEW_SECRETS = 5  # so few cannot be made coarser
@@ -35,6 +37,7 @@ def data_warnings(rows: Rows, person_ids: Sequence[str] = ()) -> list[str]:
     found = [
         *_few_rows(rows),
         *_repeated_ids(person_ids),
+        *rows.doubts,
         *_unused_rows(rows),
         *(line for schema in schemas for line in _many_secrets(schema, rows.used)),
         *_identifiers(rows.table),
@@ -45,8 +48,9 @@ def data_warnings(rows: Rows, person_ids: Sequence[str] = ()) -> list[str]:
 
 
 def _few_rows(rows: Rows) -> Iterator[str]:
-    if rows.used < FEWEST_ROWS:
-        yield f"only {rows.used} rows are used: distributions of fewer than {FEWEST_ROWS} say little"
+    if rows.table.persons < FEWEST_ROWS:
+        counted = f"rows of {rows.table.persons} persons" if rows.table.subject is not None else "rows"
+        yield f"only {rows.used} {counted} are used: distributions of fewer than {FEWEST_ROWS} say little"
 
 
 def _repeated_ids(names: Sequence[str]) -> Iterator[str]:
@@ -85,13 +89,28 @@ def _coarsen(schema: Schema) -> str:
 
 def _identifiers(table: Table) -> Iterator[str]:
     for place, attribute in enumerate(table.schema.quasi_identifiers):
-        held = np.bincount(table.codes[:, place], table.weights)
-        share = int(held[held == 1].sum()) / table.rows
+        share = _share_alone(table, table.codes[:, place])
         if share > MOST_UNIQUE:
             yield (
-                f"the quasi-identifier {attribute.name!r} is unique in {100 * share:.1f}% of the rows: it is an identifier; "
+                f"the quasi-identifier {attribute.name!r} is unique in {100 * share:.1f}% of the {_counted(table)}: it is an "
+                "identifier; "
                 "remove it from the release, or generalise it before"
             )
+
+
+def _share_alone(table: Table, codes: Codes) -> float:
+    """The share of persons who are alone with a value of an attribute."""
+    if table.subject is None:
+        held = np.bincount(codes, table.weights)
+        return int(held[held == 1].sum()) / table.rows
+    pairs = distinct(codes * np.int64(table.subject.max() + 1) + table.subject)
+    code, person = np.divmod(pairs, table.subject.max() + 1)
+    is_alone = np.bincount(code)[code] == 1
+    return len(distinct(person[is_alone])) / table.persons
+
+
+def _counted(table: Table) -> str:
+    return "rows" if table.subject is None else "persons"
 
 
 def _free_text(schema: Schema) -> Iterator[str]:
@@ -142,10 +161,11 @@ def gate_warnings(
 
 def _untested_rows(summary: TestSummary) -> Iterator[str]:
     """Rows that gates say nothing about: outside a sample or list of rows, or skipped."""
-    tested, skipped = (int(summary.figure(name) or 0) for name in ("records", "skipped"))
+    tested, persons, skipped = (int(summary.figure(name) or 0) for name in ("records", "subjects", "skipped"))
     if summary.sampling is not None:
+        counted = "rows" if persons == tested else "persons"
         yield (
-            f"{summary.test}: gates judge a sample of {tested:,} of {summary.sampling.rows:,} rows; "
+            f"{summary.test}: gates judge a sample of {persons:,} of {summary.sampling.rows:,} {counted}; "
             "a person outside the sample may lie above"
         )
     elif summary.parameters["records"] != "all":

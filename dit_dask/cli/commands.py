@@ -3,164 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from posixpath import splitext
 from typing import TYPE_CHECKING
 
 from dit_dask.cli import interrupts, questions
 from dit_dask.cli import parser as arguments
-from dit_dask.cli.parser import WRONG_USAGE, Subcommand
+from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand
+from dit_dask.cli.run import demo, overrides, run
 from dit_dask.cli.terminal import write_line, write_lines
-from dit_dask.config.cluster import KINDS
 from dit_dask.errors import InputError
 
 if TYPE_CHECKING:
-    from dit_dask.audit.verdict import RunVerdict, Verdict
     from dit_dask.config.document import Config
     from dit_dask.reporting.planned import PlannedRun
-    from dit_dask.run import RunResult
     from dit_dask.storage.folder import Folder
-
-OK, GATE_FAILED, FAILED = 0, 1, WRONG_USAGE
-
-
-def run(options: argparse.Namespace) -> int:
-    """dit run."""
-    from dit_dask.audit.grammar import read_config
-
-    checked = _keep_private(read_config(options.config, _overrides(options)), options.config, options)
-    return _audit(_apply_options(checked, options), options)
-
-
-def demo(options: argparse.Namespace) -> int:
-    """dit demo."""
-    from importlib.resources import as_file, files
-
-    from dit_dask.audit.grammar import read_config
-
-    with as_file(files("dit_dask") / "data" / "demo.yaml") as path:
-        checked = read_config(str(path), _overrides(options))
-    return _audit(_apply_options(checked, options), options)
-
-
-def _overrides(options: argparse.Namespace) -> list[str]:
-    """--out stands for a config key and wins over --set."""
-    return [*getattr(options, "set", []), *([] if options.out is None else [f"output={json.dumps(options.out)}"])]
-
-
-def _keep_private(checked: Config, path: str, options: argparse.Namespace) -> Config:
-    """Take `private` from the config where --out replaces its output: personal data must not follow into a shared place."""
-    from dit_dask.audit.grammar import read_config
-
-    if options.out is None:
-        return checked
-    configured = read_config(path, getattr(options, "set", [])).output
-    return replace(checked, output=replace(checked.output, private=configured.private))
-
-
-def _apply_options(checked: Config, options: argparse.Namespace) -> Config:
-    """Let --cluster and --workers win over the config."""
-    from dit_dask.storage.filesystem import is_local
-
-    chosen = checked.cluster
-    where = getattr(options, "cluster", None)
-    if where is not None:
-        known = where in KINDS
-        chosen = replace(chosen, kind=where if known else "address", address=None if known else where)
-    if options.workers is not None:
-        chosen = replace(chosen, workers=options.workers)
-    private = checked.output.private
-    for where, url in (("output", checked.output.url), *([] if private is None else [("output.private", private.url)])):
-        if url.startswith("memory:"):
-            raise InputError(
-                f"{where}: memory:// ends with the process that wrote it; use a path or a URL that outlives the run"
-            )
-        if chosen.kind == "kubernetes" and is_local(url):
-            raise InputError(f"{where}: pods cannot write to this machine; use a URL such as s3://…; got {url!r}")
-    return replace(checked, cluster=chosen)
-
-
-def _audit(checked: Config, options: argparse.Namespace) -> int:
-    from dit_dask import cluster
-    from dit_dask import run as runner
-    from dit_dask.execution.progress import choose_progress
-    from dit_dask.reporting import text
-    from dit_dask.storage.documents import dump_json
-
-    interrupts.raise_on_interrupt()
-    variables = checked.worker_variables
-    cluster.check(checked.cluster, variables)
-    runner.probe(checked)
-    prepared = runner.prepare(checked)
-    progress = choose_progress(quiet=options.quiet)
-    caution = cluster.warning(checked.cluster)
-    if caution is not None:
-        progress.note(caution)
-    chosen = checked.cluster
-    connect = partial(cluster.connect, chosen, debug=options.debug, variables=variables)
-    memory = partial(cluster.memory, chosen)
-    workers = runner.Workers(connect, cluster.workers(chosen), memory, chosen.stall_seconds, chosen.only_if_long)
-    finished = runner.run(prepared, workers, progress, fresh=getattr(options, "fresh", False))
-    loud = progress if options.json else choose_progress(quiet=False)  # --quiet hides no warning, unless the document has it
-    for warning in finished.verdict.warnings:
-        loud.note(f"warning: {warning}")
-    if options.json:
-        write_lines(dump_json(run_document(finished)))
-    else:
-        tables = [text.text_table(finished.summaries, finished.verdict.controls)] if finished.summaries else []
-        tables += [text.measures_text(finished.measures)] if finished.measures else []
-        if tables:
-            write_lines("\n\n".join(tables))
-        for line in text.repeat_lines(finished.summaries):
-            write_line(line)
-        _print_verdicts(finished.verdict.verdicts)
-        write_line(finished.folder.url)
-    if finished.stopped:
-        loud.note("stopped early: a gate has already failed; without stop_on_breach the same command goes on to the end")
-    if finished.personal_data:
-        progress.note(
-            f"personal data, not to be shared: {', '.join(_shorten(finished.personal_data))} in {finished.folder.url}; "
-            "output.private puts records elsewhere"
-        )
-    if finished.withheld:
-        progress.note(
-            f"withheld from {finished.folder.url}, because they tell about fewer than 10 rows: figures of "
-            f"{', '.join(finished.withheld)}; they are above and in {finished.folder.for_personal_data().url}"
-        )
-    return OK if finished.verdict.is_allowed else GATE_FAILED
-
-
-def run_document(finished: RunResult) -> dict[str, object]:
-    """What --json prints of a run."""
-    return {
-        "run": finished.folder.url,
-        "status": finished.verdict.status,
-        "tests": [summary.document() for summary in finished.summaries],
-        "measures": [entry.document() for entry in finished.measures],
-        **_verdict_parts(finished.verdict),
-    }
-
-
-def _verdict_parts(verdict: RunVerdict) -> dict[str, object]:
-    document = verdict.document()
-    return {key: document[key] for key in ("verdicts", "controls", "warnings")}
-
-
-def _shorten(paths: Sequence[str]) -> list[str]:
-    """Name the folders of many files; the manifest lists each."""
-    folders = {".parquet": "measures/*.parquet", ".json": "measures/*.json", "": "records/"}
-    inside = ("records/", "measures/")
-    return list(dict.fromkeys(folders[splitext(path)[1]] if path.startswith(inside) else path for path in paths))
-
-
-def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
-    from dit_dask.reporting.text import verdict_lines
-
-    for line in verdict_lines(verdicts):
-        write_line(line)
 
 
 def init(options: argparse.Namespace) -> int:
@@ -259,7 +115,7 @@ def rank_columns(options: argparse.Namespace) -> int:
     from dit_dask.storage.folder import Folder
 
     interrupts.raise_on_interrupt()
-    checked = read_data_config(options.config, _overrides(options))
+    checked = read_data_config(options.config, overrides(options))
     scope = risk.Scope(options.target, tuple(options.without), options.size, options.top, options.missing)
     ranking = risk.assess(checked, scope)
     folder = Folder(checked.output).child(f"{checked.name}-risk")
@@ -289,32 +145,24 @@ def rewrite_report(options: argparse.Namespace) -> int:
 
 def gate(options: argparse.Namespace) -> int:
     """dit gate."""
-    from dit_dask.audit import gates
     from dit_dask.audit.disclosure import read_results
+    from dit_dask.audit.judging import judge_again
     from dit_dask.audit.summary import read_complete
-    from dit_dask.audit.verdict import Evidence, RunVerdict, judge
+    from dit_dask.reporting.documents import run_document
+    from dit_dask.reporting.text import verdict_lines
     from dit_dask.storage.documents import dump_json
 
     folder = _folder(options.run)
     read_complete(folder)
     results = read_results(folder)
-    summaries, entries, stored = results.summaries, results.entries, results.verdict
-    forbidden = [gates.parse_forbidden(text, "--fail-on", {entry.measure for entry in entries}) for text in options.fail_on]
-    if not summaries and any(one.kind in ("statistic", "claims") for one in forbidden):
-        raise InputError("dit gate: the run has measures only; delta and the like judge tests")
-    evidence = Evidence(summaries, entries, results.distributions())
-    broken = [one for one in stored.verdicts if one.gate == gates.CLAIMS and one.status == "failed"]  # whatever is asked
-    judged = judge(forbidden, evidence)
-    verdicts = [*judged, *(one for one in broken if one not in judged)] if forbidden else list(stored.verdicts)
-    if not verdicts:
+    verdict = judge_again(results, options.fail_on)
+    if not verdict.verdicts:
         raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
-    verdict = RunVerdict(verdicts, stored.controls, stored.has_controls, stored.warnings)
     if options.json:
-        tests, measured = [one.document() for one in summaries], [entry.document() for entry in entries]
-        head = {"run": folder.url, "status": verdict.status, "tests": tests, "measures": measured}
-        write_lines(dump_json(head | _verdict_parts(verdict)))
+        write_lines(dump_json(run_document(folder.url, results.summaries, results.entries, verdict)))
     else:
-        _print_verdicts(verdicts)
+        for line in verdict_lines(verdict.verdicts):
+            write_line(line)
     return OK if verdict.is_allowed else GATE_FAILED
 
 

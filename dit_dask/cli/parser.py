@@ -12,7 +12,7 @@ from dit_dask.cli.terminal import write_line
 from dit_dask.config.cluster import ADDRESS, KINDS, MOST_WORKERS
 from dit_dask.errors import escape_text, quote
 
-WRONG_USAGE = 2
+OK, GATE_FAILED, WRONG_USAGE = 0, 1, 2  # exit codes
 MOST_DIGITS = 18
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dit_dask.config import cluster
+from dit_dask.config.components import ComponentConfig
 from dit_dask.config.constraints import (
     Anything,
     Choice,
-    ComponentConfig,
     Const,
     Constraint,
     Field,
@@ -44,7 +44,7 @@ class RecordSample:
 
 @dataclass(frozen=True)
 class TestConfig:
-    """One point of a sweep. Noisy counts have method, samples and coupling; other tests encoder, adversary and repeats."""
+    """One point of a sweep. Noisy counts have method, samples and coupling; others encoder, adversary, prior and repeats."""
 
     __test__ = False
 
@@ -54,6 +54,7 @@ class TestConfig:
     records: str | RecordSample | Sequence[int]
     encoder: ComponentConfig | None = None
     adversary: Sequence[ComponentConfig] | None = None
+    prior: str | None = None
     repeats: int | None = None
     method: str | None = None
     samples: int | None = None
@@ -68,7 +69,11 @@ class TestConfig:
     def identity(self) -> dict[str, Any]:
         """The parameters that can change a result, as ids, digests and summaries hold them."""
         shown = {key: _identity(getattr(self, key)) for key in self.keys if key != "gates"}
-        return {key: value for key, value in shown.items() if key not in ("repeats", "sensitive", "label") or value is not None}
+        return {
+            key: value
+            for key, value in shown.items()
+            if key not in ("prior", "repeats", "sensitive", "label") or value is not None
+        }
 
     def document(self) -> dict[str, Any]:
         """All keys, those that cannot change a result too."""

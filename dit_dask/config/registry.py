@@ -6,13 +6,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from dit_dask.config.constraints import Record
 from dit_dask.values.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from dit_dask.values.table import Table
 
 T = TypeVar("T", covariant=True)
 
@@ -22,7 +25,8 @@ class Context:
     """What a component may know when it is built.
 
     `read(path, where)` opens a file named in the config, which lies in `folder`; `frame` has the rows' own cells, for those
-    that see rows; `secrets` are its columns of all sensitive attributes, of which the schema has one.
+    that see rows; `secrets` are its columns of all sensitive attributes, of which the schema has one. `table` is the one under
+    audit, for those that are fitted to it.
     """
 
     schema: Schema
@@ -35,6 +39,7 @@ class Context:
     folder: str = "."
     frame: pd.DataFrame | None = None
     secrets: tuple[str, ...] = ()
+    table: Table | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -58,18 +63,26 @@ class Kind(Generic[T]):
     disjoint: bool = False
 
 
-@lru_cache(maxsize=64)
-def _entry_points(group: str, _path: tuple[str, ...]) -> dict[str, Any]:
-    """What installed packages offer; looked up once for each search path, for a sweep asks hundreds of times."""
+@lru_cache(maxsize=8)
+def _all_entry_points(_path: tuple[str, ...]) -> Any:
     from importlib.metadata import entry_points
 
-    return {point.name: point for point in entry_points(group=group)}
+    return entry_points()
+
+
+@lru_cache(maxsize=64)
+def _entry_points(group: str, path: tuple[str, ...]) -> dict[str, Any]:
+    """What installed packages offer; looked up once for each search path, for a sweep asks hundreds of times."""
+    return {point.name: point for point in _all_entry_points(path).select(group=group)}
 
 
 class Registry(Mapping[str, Kind[T]]):
-    """Built-in kinds by name, and those that installed packages offer through an entry-point group."""
+    """Built-in kinds by name, and those that installed packages offer through an entry-point group.
 
-    def __init__(self, group: str, builtin: Mapping[str, Kind[T]]) -> None:
+    A built-in kind may be given as `module:name`, of itself or of a mapping that has it, to import it only where it is used.
+    """
+
+    def __init__(self, group: str, builtin: Mapping[str, Kind[T] | str]) -> None:
         self._group = group
         self._builtin = dict(builtin)
 
@@ -77,10 +90,11 @@ class Registry(Mapping[str, Kind[T]]):
         return _entry_points(self._group, tuple(sys.path))
 
     def __getitem__(self, name: str) -> Kind[T]:
-        if name in self._builtin:
-            return self._builtin[name]
-        kind: Kind[T] = self._offered()[name].load()
-        return kind
+        kind: Any = self._builtin[name] if name in self._builtin else self._offered()[name].load()
+        if isinstance(kind, str):
+            found = resolve_name(kind)
+            kind = self._builtin[name] = found[name] if isinstance(found, Mapping) else found
+        return cast("Kind[T]", kind)
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys([*self._builtin, *self._offered()]))
@@ -88,6 +102,22 @@ class Registry(Mapping[str, Kind[T]]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def records(self) -> dict[str, Record]:
+    def records(self) -> Records:
         """The parameters of every kind."""
-        return {name: self[name].parameters for name in self}
+        return Records(self)
+
+
+class Records(Mapping[str, Record]):
+    """The parameters of each kind of a registry; only those that are looked up are imported."""
+
+    def __init__(self, kinds: Registry[Any]) -> None:
+        self._kinds = kinds
+
+    def __getitem__(self, name: str) -> Record:
+        return self._kinds[name].parameters
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)

@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dit_dask.config.constraints import Component, Record
+from dit_dask.config.components import Component
+from dit_dask.config.constraints import Record
 from dit_dask.errors import InputError
 
 Path = tuple[str, ...]

@@ -92,7 +92,7 @@ def draft_text(draft: TableDraft, path: Path, files: dict[str, str]) -> str:
         "  # delta. Gain is how far beliefs move towards the truth because of the person's own record. The run exits with 1 if",
         "  # a test fails a gate, or if a gate cannot be judged on this table. The limits are yours to choose.",
         '  - "mean_gain <= 0.05"        # on average a record adds at most 5 points to the belief in its own secret',
-        '  - "share_over[0.5] <= 0.1"   # at most 10% of the rows have a d over 0.5',
+        '  - "share_over[0.5] <= 0.1"   # at most 10% of the persons have a d over 0.5',
         "output: runs/",
         "seed: 7",
     ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dit_dask.config.registry import Registry
 from dit_dask.encoders import tf
+from dit_dask.encoders.names import NAMES
 from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Encoder(Protocol):
-    """Turns published classes and a target's codes[d] into the same features."""
+    """Turns published classes and a target's codes[d] into the same features.
+
+    An encoder whose classes have the same features for every target says so by `is_relative = False`.
+    """
 
     def classes(self, release: Release, target: Codes) -> Floats:
         """Return (classes, f) features."""
@@ -24,4 +28,11 @@ class Encoder(Protocol):
         ...
 
 
-ENCODERS: Registry[Encoder] = Registry("dit_dask.encoders", {"tf": tf.KIND})
+def is_relative(encoder: Encoder) -> bool:
+    """Whether the features of classes depend on the target; they do unless the encoder says otherwise."""
+    return bool(getattr(encoder, "is_relative", True))
+
+
+ENCODERS: Registry[Encoder] = Registry(
+    "dit_dask.encoders", dict.fromkeys(NAMES, "dit_dask.encoders.by_kind:KINDS") | {"tf": tf.KIND}
+)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dit_dask.adversaries import beliefs_about
 from dit_dask.adversaries.classifier import training_threads
+from dit_dask.encoders import is_relative
 from dit_dask.engines.influence import Influence, compare, place_tested, tested_records
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.errors import ExternalSanitizerError, RunError
@@ -43,7 +45,11 @@ def together(tables: Sequence[Table], records: Ints, procedures: Sequence[Releas
     tested = tested_records(records, failures)
     results = []
     for table, procedure, by_name in zip(tables, procedures, learned, strict=True):
-        sides = {name: (beliefs.full[tested, 0], beliefs.without[tested, 0]) for name, beliefs in by_name.items()}
+        codes = table.codes[records[tested]]
+        sides = {
+            name: (procedure.weigh(beliefs.full[tested, 0], codes), procedure.weigh(beliefs.without[tested, 0], codes))
+            for name, beliefs in by_name.items()
+        }
         compared = compare(sides, table.secret[records[tested]], procedure.distance, notes)
         results.append(place_tested(compared, tested, failures))
     return results
@@ -67,19 +73,28 @@ def compute_beliefs(
                 if failed is not None:
                     failures |= dict.fromkeys(records[places].tolist(), failed)
                     continue
-                for place in places:
-                    sides = [{name: beliefs.without[place, repeat] for name, beliefs in by_name.items()} for by_name in learned]
-                    _learn(releases, procedures, tables[0].codes[records[place]], sides)
+                about = _learn(releases, procedures, tables[0].codes[records[places]])
+                for by_name, found in zip(learned, about, strict=True):
+                    for name, beliefs in by_name.items():
+                        beliefs.without[places, repeat] = found[name]
     return learned, failures, tuple(sorted({warning.category.__name__ for warning in caught}))
 
 
-def _learn(
-    releases: Sequence[Any], procedures: Sequence[ReleaseProcedure], target: Codes, beliefs: Sequence[Mapping[str, Floats]]
-) -> None:
-    """Let every adversary of every procedure learn from its release, and write its beliefs[n] about the target."""
-    for release, procedure, by_name in zip(releases, procedures, beliefs, strict=True):
-        for name, adversary in procedure.adversaries.items():
-            by_name[name][:] = adversary.beliefs(release, procedure.encoder, target)
+def _learn(releases: Sequence[Any], procedures: Sequence[ReleaseProcedure], targets: Codes) -> list[dict[str, Floats]]:
+    """Let every adversary of every procedure learn from its release; return its beliefs[m, n] about targets[m, d]."""
+    found: list[dict[str, Floats]] = []
+    for release, procedure in zip(releases, procedures, strict=True):
+        shape = len(targets), release.counts.shape[1]
+        found.append({name: np.empty(shape) for name in procedure.adversaries})
+    everyone = list(zip(releases, procedures, found, strict=True))
+    for place, target in enumerate(targets):  # all adversaries share what is relative to a target
+        for release, procedure, by_name in everyone:
+            for name, adversary in procedure.adversaries.items() if is_relative(procedure.encoder) else ():
+                by_name[name][place] = adversary.beliefs(release, procedure.encoder, target)
+    for release, procedure, by_name in everyone:
+        for name, adversary in procedure.adversaries.items() if not is_relative(procedure.encoder) else ():
+            by_name[name][:] = beliefs_about(adversary, release, procedure.encoder, targets)
+    return found
 
 
 def beliefs_on_full(
@@ -101,9 +116,9 @@ def beliefs_on_full(
             except ExternalSanitizerError as error:
                 raise RunError(f"{error}, on the whole table", hidden=error.hidden) from error
         releases = [published[id(table)] for table in tables]
-        for place, target in enumerate(targets):
-            sides = [{name: beliefs[place, repeat] for name, beliefs in by_name.items()} for by_name in known]
-            _learn(releases, procedures, target, sides)
+        for by_name, found in zip(known, _learn(releases, procedures, targets), strict=True):
+            for name, beliefs in by_name.items():
+                beliefs[:, repeat] = found[name]
     return [{name: beliefs[inverse.ravel()] for name, beliefs in by_name.items()} for by_name in known]
 
 

@@ -36,5 +36,5 @@ def attainable_by(procedure: Procedure, table: Table) -> Attainable | None:
     if isinstance(procedure, NoisyCounts):
         return attainable_counts(table, procedure.scale, procedure.names[0])
     if isinstance(procedure, ReleaseProcedure):
-        return attainable(table, procedure.adversaries, procedure.encoder, procedure.distance, procedure.seed)
+        return attainable(table, procedure.adversaries, procedure.encoder, procedure.distance, procedure.seed, procedure.prior)
     return None

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numba import typeof
 
-from dit_dask.adversaries import Adversary
+from dit_dask.adversaries import Adversary, is_counted
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.adversaries.narrowest_class import NarrowestClass
-from dit_dask.encoders.tf import TF
+from dit_dask.engines import exact_persons
 from dit_dask.engines.exact_counts import Counts, CountSource, MondrianCounts, Needs, RawCounts, SuppressedCounts
 from dit_dask.engines.influence import Influence, compare, join
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_coverage import cover, posterior
-from dit_dask.kernels.exact_engine import follow
+from dit_dask.kernels.exact_engine import follow, plant, push_compared, push_own, settle_class
 from dit_dask.kernels.exact_outcomes import decide
 from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.mondrian import Mondrian
@@ -34,10 +33,11 @@ if TYPE_CHECKING:
 Beliefs: TypeAlias = "tuple[Floats, Floats]"
 
 COVERAGE_BYTES = 64 * 2**20
-_grown = lru_cache(maxsize=1)(grow)  # the last tree is kept, for tasks on one worker share it
 
 
 def _naive_bayes(counts: Counts) -> Floats:
+    if counts.totals.ndim > 1:
+        return exact_persons.naive_bayes(counts.coverage, counts.totals)
     beliefs: Floats = posterior(counts.coverage, counts.totals, counts.removed)
     return beliefs
 
@@ -49,7 +49,7 @@ def _frequencies(counts: Counts) -> Floats:
 
 
 SOURCES: Mapping[type, Callable[[Table, Any], CountSource]] = {
-    Mondrian: lambda table, sanitizer: MondrianCounts(_grown(table, sanitizer.rule)),
+    Mondrian: lambda table, sanitizer: MondrianCounts(grow(table, sanitizer.rule)),
     Raw: lambda table, _sanitizer: RawCounts(table),
     Suppressed: lambda table, _sanitizer: SuppressedCounts(table),
 }
@@ -67,13 +67,14 @@ def applies(procedure: object) -> str | None:
     adversaries = list(procedure.adversaries.values())
     wanted: list[tuple[object, Mapping[type, object]]] = [(procedure.sanitizer, SOURCES)]
     wanted += [(adversary, BELIEFS) for adversary in adversaries]
-    if any(isinstance(adversary, BernoulliNB) for adversary in adversaries):  # conditional frequency encodes nothing
-        wanted.append((procedure.encoder, {TF: None}))
     for part, kinds in wanted:
         if type(part) not in kinds:
             return f"the exact engine needs {_list_names(kinds)}; got {type(part).__name__}"
-    if procedure.by_person:
-        return "the exact engine removes one row; some persons have several"
+    if not all(is_counted(adversary, procedure.encoder) for adversary in adversaries):
+        name = getattr(procedure.encoder, "name", type(procedure.encoder).__name__)
+        return f"the exact engine needs TF; got {name}"
+    if procedure.by_person and isinstance(procedure.sanitizer, Mondrian):
+        return "the exact engine removes one row from the tree; some persons have several"
     return "repeats make it an estimate" if procedure.repeats > 1 else None
 
 
@@ -83,7 +84,9 @@ def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influ
     places, parts = [], []
     for block, sides in blocks(table, records, procedure.sanitizer, adversaries):
         places.append(block)
-        parts.append(compare(dict(zip(names, sides, strict=True)), table.secret[records[block]], procedure.distance))
+        codes = table.codes[records[block]]
+        weighed = [(procedure.weigh(full, codes), procedure.weigh(without, codes)) for full, without in sides]
+        parts.append(compare(dict(zip(names, weighed, strict=True)), table.secret[records[block]], procedure.distance))
     if parts:
         return join(places, parts)
     nobody = np.empty((0, len(table.schema.sensitive.levels)))
@@ -98,6 +101,8 @@ def chunks(table: Table, records: Ints, procedure: ReleaseProcedure, count: int)
 
 def count_source(table: Table, sanitizer: Sanitizer) -> CountSource:
     """Return the counts of a table for one of the SOURCES."""
+    if table.subject is not None:
+        return exact_persons.PersonCounts(table, table.subject, suppressed=isinstance(sanitizer, Suppressed))
     return SOURCES[type(sanitizer)](table, sanitizer)
 
 
@@ -145,9 +150,16 @@ def compile_ahead() -> None:
     long, longs, numbers, rule = np.zeros(1, np.int64), np.zeros((2, 1), np.int64), np.zeros(1), (2, False, True)
     cover(rows, order, nodes, -1, 0, order, slots, coverage, longs, steps)
     posterior(coverage, np.array([1, 0]), np.full(1, -1, np.int32))
-    # functions without an entry from Python are compiled for arguments of these types instead of being called
+    # functions without an entry from Python are compiled for arguments of these types instead of being called: first those
+    # that `evaluate` calls last, so that a process that compiles it finds them, and does not do the same at the same time
     flat = (numbers, rows, numbers, rows, order, numbers)
-    deciding = (rows, rule, *flat, order, order, order, long, longs, longs, order, order, longs, long)
-    decide.compile(tuple(map(typeof, deciding)))
-    following = (rows, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order)
-    follow.compile(tuple(map(typeof, following)))
+    parts = {
+        plant: (rows, rows, rows, order, order, rows, order, long, long, order),
+        settle_class: (rows, order, True, order, order, rows, longs, coverage, steps, long),
+        follow: (rows, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order),
+        push_compared: (numbers, rows, numbers, numbers, rows, order, rows, long),
+        push_own: (rows, rows, rows, rows, 0, 0, 0, order, order, 0, rows, long),
+        decide: (rows, rule, *flat, order, order, order, long, longs, longs, order, order, longs, long),
+    }
+    for function, arguments in parts.items():
+        function.compile(tuple(map(typeof, arguments)))

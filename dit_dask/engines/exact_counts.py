@@ -22,7 +22,8 @@ class Counts(NamedTuple):
     """Published records by secret, for t targets.
 
     coverage[t, d, n]: those whose value of an attribute covers the target's; fallen[t, n]: those of the class or node that the
-    target falls into; totals[n]: all of them but one of the secret removed[t], if that is not -1.
+    target falls into; totals[n]: all of them but one of the secret removed[t], if that is not -1. Where other rows are removed
+    for each target, totals[t, n].
     """
 
     coverage: Codes

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dit_dask import seeds
-from dit_dask.adversaries import Adversary
+from dit_dask.adversaries import Adversary, is_counted
 from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.adversaries.narrowest_class import NarrowestClass
+from dit_dask.adversaries.prior import Prior
 from dit_dask.distances import Distance, scaled_sum
 from dit_dask.encoders import Encoder
 from dit_dask.engines.gain import CHANGED, Shift, join_shifts, shift
@@ -119,17 +120,28 @@ class Candidates:
 
 
 def attainable(
-    table: Table, adversaries: Mapping[str, Adversary], encoder: Encoder, distance: Distance, seed: int
+    table: Table,
+    adversaries: Mapping[str, Adversary],
+    encoder: Encoder,
+    distance: Distance,
+    seed: int,
+    prior: Prior | None = None,
 ) -> Attainable:
     """Plant persons and return the largest distance that any adversary reaches, and the largest gain, maybe of another one."""
     if table.ids is not None:  # row by row: the raw table has each distinct record once
         table = collapse(table.schema, table.codes, table.secret)[0]
     counts = RawCounts.of(table)
-    closed = {name: CLOSED_FORMS[type(one)] for name, one in adversaries.items() if type(one) in CLOSED_FORMS}
+    closed = {
+        name: CLOSED_FORMS[type(one)]
+        for name, one in adversaries.items()
+        if type(one) in CLOSED_FORMS and is_counted(one, encoder)
+    }
     if closed:
-        reached = [_reach_closed(name, form(table, counts), distance, seed) for name, form in closed.items()]
+        forms = {name: _with_prior(form(table, counts), prior) for name, form in closed.items()}
+        reached = [_reach_closed(name, form, distance, seed) for name, form in forms.items()]
     else:
-        reached = [_reach_trained(name, one, encoder, distance, table, counts, seed) for name, one in adversaries.items()]
+        trained = _Trained(encoder, prior, table, counts)
+        reached = [_reach_trained(name, one, trained, distance, seed) for name, one in adversaries.items()]
     best = max(reached, key=lambda one: one.distance)
     return replace(best, gain=max(one.gain for one in reached))
 
@@ -191,8 +203,41 @@ class ClassShares:
         return (held + 1.0) / (size + 1.0), without
 
 
-ClosedForm = NaiveBayes | ClassShares
-CLOSED_FORMS: dict[type, Callable[[Table, RawCounts], ClosedForm]] = {
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Beliefs about planted persons together with what is known before."""
+
+    form: NaiveBayes | ClassShares
+    prior: Prior
+
+    @property
+    def counts(self) -> RawCounts:
+        """Those of the beliefs."""
+        return self.form.counts
+
+    def beliefs(self, candidates: Candidates) -> tuple[Floats, Floats]:
+        """Return (m, n) beliefs with and without each person."""
+        with_person, without = self.form.beliefs(candidates)
+        codes = self.counts.tuples[candidates.tuple_of]
+        return self.prior.weigh(with_person, codes), self.prior.weigh(without, codes)
+
+    def own_beliefs(self, block: slice) -> tuple[Floats, Floats]:
+        """Return (m, n): the belief in each secret of a person who has it, with and without that person."""
+        own, without = self.form.own_beliefs(block)
+        weights, _ = self.prior.weights(self.counts.tuples[block])
+        weighed = without * weights
+        others = weighed.sum(axis=1, keepdims=True) - weighed
+        with np.errstate(divide="ignore", invalid="ignore"):  # other beliefs fall alike, to nothing where there were none
+            others = np.where(without < 1, others * (1 - own) / (1 - without), 0.0)
+        return own * weights / (own * weights + others), weighed / weighed.sum(axis=1, keepdims=True)
+
+
+def _with_prior(form: NaiveBayes | ClassShares, prior: Prior | None) -> ClosedForm:
+    return form if prior is None else Weighed(form, prior)
+
+
+ClosedForm = NaiveBayes | ClassShares | Weighed
+CLOSED_FORMS: dict[type, Callable[[Table, RawCounts], NaiveBayes | ClassShares]] = {
     BernoulliNB: lambda _table, counts: NaiveBayes(counts),
     ConditionalFrequency: ClassShares.of,
     NarrowestClass: ClassShares.of,  # classes of a raw table are disjoint
@@ -256,10 +301,19 @@ def _best(name: str, found: Shift, candidates: int, *, is_sampled: bool) -> Atta
     return Attainable(float(found.distance.max()), float(found.gain.max()), changes, name, candidates, is_sampled)
 
 
-def _reach_trained(
-    name: str, adversary: Adversary, encoder: Encoder, distance: Distance, table: Table, counts: RawCounts, seed: int
-) -> Attainable:
+@dataclass(frozen=True, eq=False)
+class _Trained:
+    """What adversaries that must be trained learn from."""
+
+    encoder: Encoder
+    prior: Prior | None
+    table: Table
+    counts: RawCounts
+
+
+def _reach_trained(name: str, adversary: Adversary, trained: _Trained, distance: Distance, seed: int) -> Attainable:
     """Train the adversary with and without a few planted persons: some at random, and the worst for naive Bayes."""
+    table, counts = trained.table, trained.counts
     everyone = len(counts.tuples) * len(counts.sizes)
     sampled = sample_candidates(counts, min(TRAINED, everyone), seed)
     tried = _join([worst_candidates(NaiveBayes(counts), counts, TRAINED_WORST), sampled])
@@ -275,9 +329,11 @@ def _reach_trained(
         with warnings.catch_warnings():  # what an adversary warns of is noted where it is tested
             warnings.simplefilter("ignore")
             for side, one in enumerate((planted, table)):
-                sides[side, place] = adversary.beliefs(Raw().release(one, rng), encoder, target)
+                sides[side, place] = adversary.beliefs(Raw().release(one, rng), trained.encoder, target)
     if not np.isfinite(sides).all():
         raise InputError("the adversary returned beliefs that are not numbers")
+    if trained.prior is not None:
+        sides = np.stack([trained.prior.weigh(side, counts.tuples[tried.tuple_of]) for side in sides])
     found = shift(sides[0], sides[1], tried.secret.astype(np.int32), distance)
     return _best(name, found, len(tried), is_sampled=len(tried) < everyone)
 

@@ -43,5 +43,6 @@ def _estimate(table: Table, release: Release, procedure: ReleaseProcedure, adver
         if len(own) and whole > 1:
             left = release.without_row(int(own[size[own].argmin()]), int(secret))
             sides[1, place] = adversary.beliefs(left, procedure.encoder, codes)
-    found: Floats = np.nan_to_num(procedure.distance(*sides), posinf=np.inf)
+    codes = joint[:, :-1].astype(np.int32)
+    found: Floats = np.nan_to_num(procedure.distance(*(procedure.weigh(side, codes) for side in sides)), posinf=np.inf)
     return found[inverse.ravel()]

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from dit_dask import seeds
 from dit_dask.adversaries import Adversary
+from dit_dask.adversaries.prior import Prior
 from dit_dask.distances import Distance
 from dit_dask.encoders import Encoder
 from dit_dask.engines.exceedance import exceedance, row_bounds
 from dit_dask.engines.influence import Estimates, EstimateSummary
 from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.claims import Recheck, recheck
-from dit_dask.sanitizers.external import ExternalSanitizer
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
+    from dit_dask.sanitizers.external import ExternalSanitizer
+    from dit_dask.values.arrays import Codes, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,7 @@ class ReleaseProcedure:
 
     Adversaries have names; all of them learn from the same releases, and the largest distance counts. The stream is named
     after the sanitizer, so that several tests see the same releases, too. `by_person`: some persons have several rows, which
-    leave the table together.
+    leave the table together. `prior`: what all adversaries know before, with and without the record.
     """
 
     sanitizer: Sanitizer
@@ -42,6 +44,7 @@ class ReleaseProcedure:
     stream: str
     repeats: int = 1
     by_person: bool = False
+    prior: Prior | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -51,7 +54,7 @@ class ReleaseProcedure:
     @property
     def external(self) -> ExternalSanitizer | None:
         """The sanitizer, where it is external."""
-        return self.sanitizer if isinstance(self.sanitizer, ExternalSanitizer) else None
+        return cast("ExternalSanitizer", self.sanitizer) if getattr(self.sanitizer, "is_external", False) else None
 
     def with_external(self, sanitizer: ExternalSanitizer) -> ReleaseProcedure:
         """The same procedure with another state of its external sanitizer."""
@@ -60,6 +63,10 @@ class ReleaseProcedure:
     def rng(self, *purpose: object) -> np.random.Generator:
         """The randomness of one release."""
         return seeds.stream(self.seed, self.stream, *purpose)
+
+    def weigh(self, beliefs: Floats, codes: Codes) -> Floats:
+        """Add what is known before to beliefs[m, …, n] about targets with codes[m, d]."""
+        return beliefs if self.prior is None else self.prior.weigh(beliefs, codes)
 
     def publish(self, table: Table) -> Release:
         """Sanitise the whole table."""

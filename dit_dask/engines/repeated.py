@@ -40,8 +40,10 @@ def together(tables: Sequence[Table], records: Ints, procedures: Sequence[Releas
     tested = tested_records(records, failures)
     results = []
     for table, procedure, by_name, other in zip(tables, procedures, learned, again, strict=True):
+        codes = table.codes[records[tested]]
         laws = {
-            name: Laws(beliefs.full[tested], beliefs.without[tested], other[name][tested]) for name, beliefs in by_name.items()
+            name: Laws(*(procedure.weigh(side[tested], codes) for side in (beliefs.full, beliefs.without, other[name])))
+            for name, beliefs in by_name.items()
         }
         influence = compare_laws(laws, table.secret[records[tested]], procedure, notes)
         results.append(place_tested(influence, tested, failures))

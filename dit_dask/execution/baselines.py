@@ -13,9 +13,10 @@ from dit_dask import seeds
 from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.persons import PersonDistances
 from dit_dask.audit.statistics import Distribution, Statistics, describe, describe_adversaries
+from dit_dask.audit.summary import worst_adversary
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence, choose
-from dit_dask.engines.controls import attainable_by, control_procedures
+from dit_dask.engines.controls import RAW, attainable_by, control_procedures
 from dit_dask.engines.gain import CHANGED, GainTally, tally_persons
 from dit_dask.engines.influence import Procedure
 from dit_dask.engines.mixed import exact_adversaries
@@ -27,7 +28,7 @@ from dit_dask.execution.session import TaskSession
 from dit_dask.values.table import Rows
 
 MOST_TRAINED = 50  # records of a control whose adversaries must be trained for each
-SHARED_KEYS = ("encoder", "adversary", "distance", "records")
+SHARED_KEYS = ("encoder", "adversary", "prior", "distance", "records")
 REFUSALS = (ArithmeticError, AttributeError, InputError, LookupError, RuntimeError, TypeError, ValueError)
 """What an adversary may raise on another release than that of the test; other errors are those of the machine."""
 
@@ -57,7 +58,7 @@ def plan_baselines(tests: Sequence[Test], rows: Rows, seed: int) -> list[Baselin
     """Group the tests by what their baselines depend on; an external sanitizer's rows are those of the whole table."""
     plans: dict[str, BaselinePlan] = {}
     for test in tests:
-        own = rows.about(test.config.sensitive) if test.external is not None else test.rows
+        own = test.rows if test.external is None else test.recoded or rows.about(test.config.sensitive)
         shared = {key: test.parameters.get(key) for key in SHARED_KEYS}
         key = json.dumps([shared, id(own), type(test.procedure).__name__], sort_keys=True, default=str)
         if key in plans:
@@ -85,15 +86,31 @@ def execute_baselines(runner: TaskRunner, plans: Sequence[BaselinePlan], *, cont
 def baseline_of(plan: BaselinePlan, controls: bool) -> Baseline:
     """On a worker: plant persons, and test the controls; an adversary that refuses these releases is named, not hidden."""
     found: list[ControlSummary] = []
-    for name, procedure in (control_procedures(plan.procedure) if controls else {}).items():
+    is_needed = controls or plan.rows.table.subject is not None  # a real person of several rows may reach most
+    for name, procedure in (control_procedures(plan.procedure) if is_needed else {}).items():
         try:
             found.append(_control(name, procedure, plan))
         except REFUSALS as error:
             found.append(ControlSummary(name, plan.tests, Statistics({}), {}, error=_reason(error)))
+    shown = found if controls else []
     try:
-        return Baseline(plan.tests, attainable_by(plan.procedure, plan.rows.table), found)
+        reached = attainable_by(plan.procedure, plan.rows.table)
+        return Baseline(plan.tests, reached if plan.rows.table.subject is None else _at_least(reached, found), shown)
     except REFUSALS as error:
-        return Baseline(plan.tests, None, found, _reason(error))
+        return Baseline(plan.tests, None, shown, _reason(error))
+
+
+def _at_least(reached: Attainable | None, controls: Sequence[ControlSummary]) -> Attainable | None:
+    """What is attainable where persons have several rows: a real one, published raw, may reach more than a planted row."""
+    for control in controls:
+        figures = {name: control.statistics.figure(name) for name in ("delta", "largest_gain", "argmax_changed")}
+        if reached is None or control.control != RAW or figures["delta"] is None:
+            continue
+        if figures["delta"] > reached.distance:
+            reached = replace(reached, distance=figures["delta"], adversary=worst_adversary(control.adversaries) or "")
+        gain, changes = max(reached.gain, figures["largest_gain"] or 0.0), bool(figures["argmax_changed"])
+        reached = replace(reached, gain=gain, changes_prediction=reached.changes_prediction or changes)
+    return reached
 
 
 def _reason(error: Exception) -> str:
@@ -137,7 +154,8 @@ def distribution_over_persons(influence: Influence, person: Any, rows: int) -> D
     changed, everyone = influence.predicted != influence.predicted_without, np.ones(len(person), bool)
     distances = {name: shifted.distance for name, shifted in several.items()}
     found = PersonDistances.of(person, influence.distance, changed, everyone, distances)
-    gains = {name: tally_persons(shifted, person) for name, shifted in influence.shifts.items()}
+    ranks = np.arange(len(person))  # records are in lexicographic order
+    gains = {name: tally_persons(shifted, person, ranks) for name, shifted in influence.shifts.items()}
     return replace(found, records=rows, gains=gains).distribution()
 
 

@@ -18,14 +18,13 @@ from dit_dask.errors import InputError
 from dit_dask.execution.progress import Progress, Silent
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.session import TaskSession
-from dit_dask.sanitizers.external import NO_CACHE, ExternalSanitizer
-from dit_dask.sanitizers.external.calls import Precomputed
-from dit_dask.sanitizers.external.probe import ProbeResult, probe
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
 
 if TYPE_CHECKING:
+    from dit_dask.sanitizers.external import ExternalSanitizer
+    from dit_dask.sanitizers.external.probe import ProbeResult
     from dit_dask.values.arrays import Floats, Ints
 
 CACHE = ".releases"
@@ -62,6 +61,8 @@ def _check_callable(sanitizer: ExternalSanitizer, *, is_local: bool) -> tuple[Ex
 
 def _choose_cache(test: Test, config: Config, output: Folder) -> Folder | None:
     """Releases are kept where the config says, else beside the runs, but in no bucket that was not named for it."""
+    from dit_dask.sanitizers.external import NO_CACHE
+
     cache = test.config.sanitizer.settings["cache"]
     if cache == NO_CACHE or (test.external is not None and not test.external.is_callable):
         return None
@@ -74,6 +75,8 @@ def _choose_cache(test: Test, config: Config, output: Folder) -> Folder | None:
 
 def _digest_releases(sanitizer: ExternalSanitizer, test: Test) -> dict[str, str]:
     """Releases that were made elsewhere must all be there before anything starts; another version of them is another run."""
+    from dit_dask.sanitizers.external.calls import Precomputed
+
     if not isinstance(sanitizer.caller, Precomputed):
         return {}
     needed = rows_to_remove(test, sanitizer, order_matters=bool(sanitizer.order_matters))
@@ -126,6 +129,7 @@ def clear_caches(tests: Sequence[Test]) -> None:
 
 def assume_probe_results(tests: Sequence[Test]) -> tuple[list[Test], dict[str, ProbeResult]]:
     """What a plan can say without a call: every call takes its whole time limit, and equal rows are tested once."""
+    from dit_dask.sanitizers.external.probe import ProbeResult
 
     def assume(test: Test) -> tuple[ProbeResult, Floats]:
         limit = float(test.config.sanitizer.settings.get("timeout", 0.0))
@@ -191,6 +195,8 @@ def probe_on_cluster(runner: TaskRunner, test: Test) -> tuple[ProbeResult, Float
 
 def probe_on_worker(test: Test) -> tuple[ProbeResult, Floats]:
     """On a worker: call an external sanitizer for the whole table; also return the estimated influence of each record."""
+    from dit_dask.sanitizers.external.probe import probe
+
     sanitizer, procedure, table = test.external, test.procedure, test.rows.table
     if sanitizer is None or not isinstance(procedure, ReleaseProcedure):
         raise TypeError("only external sanitizers are probed")

@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dit_dask.audit.measure_plan import Measurement, MeasurePlan, ReleaseSource, SharedInputs
 from dit_dask.errors import DitError, RunError
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.session import Task, TaskSession
 from dit_dask.measures.base import DividedMeasure, MeasureEntry, MeasureResult
-from dit_dask.measures.synthetic.closeness import Piece, Records
-from dit_dask.measures.synthetic.space import Neighbours
 from dit_dask.storage.documents import write_json
 from dit_dask.storage.folder import Folder
 from dit_dask.values.release import Release
+
+if TYPE_CHECKING:
+    from dit_dask.measures.synthetic.closeness import Piece, Records
+    from dit_dask.measures.synthetic.space import Neighbours
 
 
 def execute_measures(runner: TaskRunner, measure_plan: MeasurePlan, folder: Folder) -> list[MeasureEntry]:

@@ -187,27 +187,28 @@ def _has_single_quotes(peeked: Peeked, double: Dialect, single: Dialect, where: 
         return False
     if all(re.fullmatch(r"'.*'", name, re.DOTALL) for name in rows[0]):
         return True
-    if re.search(rf'(?:^|[\n\r]|{re.escape(double.separator)})"', peeked.text):
+    if '"' in peeked.text and re.search(rf'(?:^|[\n\r]|{re.escape(double.separator)})"', peeked.text):
         if _has_quoted_cells(peeked, single):
             raise InputError(f"{where}: cells are in single and in double quotes; set data.csv.quote")
         return False
-    is_doubled = any(re.fullmatch(r"'.*''.*'", cell, re.DOTALL) for row in rows for cell in row)
+    is_doubled = "'" in peeked.text and any(re.fullmatch(r"(?s)'.*''.*'", cell) for row in rows for cell in row)
     return is_doubled or any(len(row) != len(rows[0]) for row in rows)
 
 
 def _has_quoted_cells(peeked: Peeked, dialect: Dialect) -> bool:
     """Tell whether quotes are around some cell of one line."""
     separator, quote = re.escape(dialect.separator), dialect.quote
-    return re.search(rf"(?:^|[\n\r]|{separator}){quote}[^\n\r]*{quote}(?:$|[\n\r]|{separator})", peeked.text) is not None
+    quoted = rf"(?:^|[\n\r]|{separator}){quote}[^\n\r]*{quote}(?:$|[\n\r]|{separator})"
+    return quote in peeked.text and re.search(quoted, peeked.text) is not None
 
 
 def _find_decimal(rows: Sequence[Sequence[str]]) -> str:
     """Return a comma if columns of numbers have one and none has a point; groups of three digits decide nothing."""
     width = max(map(len, rows), default=0)
-    signs = set()
+    signs, is_number = set(), re.compile(f"{COMMA_DECIMAL}|{DECIMAL}").fullmatch
     for place in range(width):
         cells = [row[place] for row in rows if place < len(row) and row[place].strip()]
-        numbers = [cell for cell in cells if re.fullmatch(f"{COMMA_DECIMAL}|{DECIMAL}", cell)]
+        numbers = [cell for cell in cells if is_number(cell)]
         if 2 * len(numbers) >= len(cells):  # the others may be marks of missing cells
             signs |= {sign for cell in numbers for sign in ",." if sign in cell and not re.fullmatch(GROUPED, cell)}
     return "," if signs == {","} else "."

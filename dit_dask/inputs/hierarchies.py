@@ -52,12 +52,14 @@ class Labels:
         return InputError(text, hidden=[label for label in labels if label not in shown][:MOST_NAMED])
 
 
-def make_hierarchy(spec: str | HierarchyRule | None, labels: Labels, config: Config, where: str) -> Hierarchy:
-    """Make a hierarchy that has a leaf for every label."""
+def make_hierarchy(
+    spec: str | HierarchyRule | None, labels: Labels, config: Config, where: str, *, inner: bool = False
+) -> Hierarchy:
+    """Make a hierarchy that has a leaf for every label; with `inner` any node of a file will do."""
     if spec is None:
         return flat(sorted(labels.labels))
     if isinstance(spec, str):
-        return _checked(parse(read_text(spec, config, where), public_url(spec)), spec, labels, where)
+        return _checked(parse(read_text(spec, config, where), public_url(spec)), spec, labels, where, inner=inner)
     rule, value = next((rule, value) for rule, value in asdict(spec).items() if value is not None)
     if rule == "levels":
         text = read_text(value, config, f"{where}.levels")
@@ -65,11 +67,11 @@ def make_hierarchy(spec: str | HierarchyRule | None, labels: Labels, config: Con
     return build([[*path, ROOT] for path in RULES[rule](labels, value, f"{where}.{rule}")])
 
 
-def _checked(hierarchy: Hierarchy, path: str, labels: Labels, where: str) -> Hierarchy:
-    known = set(hierarchy.leaves)
+def _checked(hierarchy: Hierarchy, path: str, labels: Labels, where: str, *, inner: bool = False) -> Hierarchy:
+    known = set(hierarchy.names if inner else hierarchy.leaves)
     missing = [label for label in labels.labels if label not in known]
     if missing:
-        raise labels.refuse(f"{where}: {public_url(path)} has no leaf for", missing)
+        raise labels.refuse(f"{where}: {public_url(path)} has no {'node' if inner else 'leaf'} for", missing)
     return hierarchy
 
 

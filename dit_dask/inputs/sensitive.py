@@ -76,7 +76,7 @@ def _encode_labels(column: Column, described: SensitiveConfig, config: Config) -
     hierarchy = None
     if described.hierarchy is not None:
         whole = replace(labels, labels=list(dict.fromkeys([*labels.labels, *levels])))
-        hierarchy = make_hierarchy(described.hierarchy, whole, config, f"{described.where}.hierarchy")
+        hierarchy = make_hierarchy(described.hierarchy, whole, config, f"{described.where}.hierarchy", inner=True)
     code = {level: position for position, level in enumerate(levels)}
     secret = Secret(described.name, tuple(levels), hierarchy, described.order is not None)
     return secret, np.array([code[label] for label in labels.labels], np.int32)[labels.factors]

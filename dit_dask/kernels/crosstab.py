@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dit_dask.kernels.weigh import Floats, Ints, Longs, compiled, inner
+from dit_dask.kernels.compiled import compiled, inner
+from dit_dask.kernels.weigh import Floats, Ints, Longs
 
 DENSE = 1 << 18  # above so many cells sorting is cheaper than counting in place
 

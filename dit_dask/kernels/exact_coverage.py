@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dit_dask.kernels.compiled import compiled, inner, long
 from dit_dask.kernels.mondrian import ATTRIBUTE, COUNT, FIRST, LEAST, MOST, PAST, START, STATE, STOP
-from dit_dask.kernels.weigh import Floats, Ints, Longs, compiled, inner, long, sort
+from dit_dask.kernels.weigh import Floats, Ints, Longs, sort
 
 FEW_TARGETS = 4
 SPARSE = 32  # codes that lie further apart than this are sorted and searched, closer ones are ranked by a list of all of them

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dit_dask.kernels.compiled import compiled, inner, long
 from dit_dask.kernels.exact_coverage import count_fallen, cover
 from dit_dask.kernels.exact_outcomes import (
     ABOVE,
@@ -51,7 +52,7 @@ from dit_dask.kernels.mondrian import (
     turn_at,
     widest,
 )
-from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, compiled, inner, long
+from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange
 
 DESCEND, BRANCH, OWN, DROP, REBUILD, COMPARE = range(6)
 KIND, NODE, BEGIN, ALIKE, END, SPLIT_ON, SPLIT, FOLLOWING, OWNER, TASK_STATE = range(10)

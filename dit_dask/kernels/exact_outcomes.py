@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dit_dask.kernels.compiled import inner, long
 from dit_dask.kernels.mondrian import Rule, measure, turn_at, widest
-from dit_dask.kernels.weigh import Floats, Ints, Longs, clear_parts, count_parts, inner, long, side, weigh
+from dit_dask.kernels.weigh import Floats, Ints, Longs, clear_parts, count_parts, side, weigh
 
 LOW, LOW_WITHOUT, HIGH, HIGH_WITHOUT, ABOVE, ABOVE_NEXT, ABOVE_NEXT_WITHOUT, BELOW, BELOW_NEXT = range(9)
 FACTS = 9

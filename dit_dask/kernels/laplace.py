@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
+from dit_dask.kernels.compiled import compiled
 
 STEP = 0.125
 FIRST = -32  # steps below v = 0: v = -4

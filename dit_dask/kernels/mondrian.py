@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, clear_parts, compiled, count_parts, inner, long, weigh
+from dit_dask.kernels.compiled import compiled, inner, long
+from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, clear_parts, count_parts, weigh
 
 Rule = tuple[int, bool, bool]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dit_dask.kernels.compiled import compiled, inner, long
 from dit_dask.kernels.mondrian import (
     ATTRIBUTE,
     COUNT,
@@ -25,7 +26,7 @@ from dit_dask.kernels.mondrian import (
     turn_at,
     widest,
 )
-from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, compiled, inner, long, weigh
+from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, weigh
 
 
 @inner

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dit_dask.kernels.weigh import Floats, Longs, compiled, inner
+from dit_dask.kernels.compiled import compiled, inner
+from dit_dask.kernels.weigh import Floats, Longs
 
 CATEGORY, CAPPED, SQUARED = 0, 1, 2
 LEAF = 16

@@ -2,10 +2,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
+from dit_dask.kernels.compiled import compiled
 
 DIGIT = 11  # bits sorted in one pass: a table of 2,048 heads stays in the fastest cache
 DIGITS = 3

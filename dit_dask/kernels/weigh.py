@@ -7,23 +7,15 @@ and how many secrets have it.
 """
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dit_dask.kernels.compiled import inner, long
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-compiled = njit(**OPTIONS)
-# callable from compiled functions only: an entry from Python with many arrays takes longer to compile than most functions
-INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}
-inner = njit(**INNER)
-# a literal has a type of its own, and every function called with one would be compiled once more
-long: Any = np.int64
 FEW = 40
 
 

@@ -6,12 +6,14 @@ from typing import cast
 
 from dit_dask.config.registry import Registry
 from dit_dask.measures.base import Measure, MeasureKind
-from dit_dask.measures.discrimination import measure as discrimination
-from dit_dask.measures.synthetic import accuracy_measure, closeness_measure
 
 MEASURES: Registry[Measure] = Registry(
     "dit_dask.measures",
-    {"discrimination": discrimination.KIND, "accuracy": accuracy_measure.KIND, "closeness": closeness_measure.KIND},
+    {
+        "discrimination": "dit_dask.measures.discrimination.measure:KIND",
+        "accuracy": "dit_dask.measures.synthetic.accuracy_measure:KIND",
+        "closeness": "dit_dask.measures.synthetic.closeness_measure:KIND",
+    },
 )
 
 

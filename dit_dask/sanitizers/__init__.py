@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dit_dask.config.registry import Registry
-from dit_dask.sanitizers import external, mondrian, noise, raw, suppressed, synthesizer
+from dit_dask.sanitizers import mondrian, raw, suppressed
 from dit_dask.sanitizers.claims import Claim
-from dit_dask.sanitizers.noise import Protection
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from dit_dask.sanitizers.noise import Protection
     from dit_dask.values.arrays import Ints
 
 
@@ -51,9 +51,9 @@ SANITIZERS: Registry[Sanitizer | Protection] = Registry(
         "mondrian": mondrian.KIND,
         "raw": raw.KIND,
         "suppressed": suppressed.KIND,
-        "marginals": synthesizer.KIND,
-        "resample": synthesizer.RESAMPLE,
-        **noise.KINDS,
-        **external.KINDS,
+        "marginals": "dit_dask.sanitizers.synthesizer:KIND",
+        "resample": "dit_dask.sanitizers.synthesizer:RESAMPLE",
+        **dict.fromkeys(("laplace", "geometric", "gaussian"), "dit_dask.sanitizers.noise:KINDS"),
+        **dict.fromkeys(("python", "command", "precomputed"), "dit_dask.sanitizers.external:KINDS"),
     },
 )

@@ -59,7 +59,7 @@ class Grown:
 
 @lru_cache(maxsize=1)
 def grow(table: Table, rule: kernel.Rule) -> Grown:
-    """Partition the distinct records; the last tree is kept, for engine and release need the same one."""
+    """Partition the distinct records; the last tree is kept, for the release and the tasks of one worker need the same one."""
     rows, persons = flatten_rows(table), number_pairs(table)
     domain, secrets = flatten_schema(table.schema), len(table.schema.sensitive.levels)
     if persons is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import logging
 import os
@@ -107,6 +106,8 @@ class S3Objects:
                 self.fs.call_s3("abort_multipart_upload", Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
 
     def _get(self, path: str) -> tuple[str, bytes | None]:
+        import asyncio
+
         bucket, key, _ = self.fs.split_path(path)
 
         async def request() -> tuple[str, bytes]:

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from dit_dask.errors import InputError, RunError
 from dit_dask.storage.atomic import Change, Objects, objects, protocols
 from dit_dask.storage.filesystem import filesystem, reason
-from dit_dask.storage.location import Location
+from dit_dask.storage.location import Location, OutputLocation
 from dit_dask.storage.redaction import public_url
 from dit_dask.storage.retry import FIRST_PATIENCE_SECONDS, retry_transient
 
@@ -225,3 +226,25 @@ def _existing(path: str) -> str:
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     return path
+
+
+def output_folder(output: OutputLocation) -> Folder:
+    """The places of the output, after --out and links are resolved; files of one must never be found in the other."""
+    shared = _absolute(output)
+    if output.private is None:
+        return Folder(shared)
+    private = _absolute(output.private)
+    outer, inner = (f"{_real_place(place.url)}/" for place in (shared, private))
+    if outer.startswith(inner) or inner.startswith(outer):
+        raise InputError("output.private must be a place apart from output.url, neither inside it nor around it")
+    return Folder(shared, private)
+
+
+def _real_place(url: str) -> str:
+    return (url if "://" in url else os.path.realpath(url)).rstrip("/")
+
+
+def _absolute(location: Location) -> Location:
+    """Workers may run elsewhere in the file system, so a path is made absolute here."""
+    url = location.url
+    return Location(url if "://" in url else str(Path(url).expanduser().absolute()), location.storage_options)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import errno
 import logging
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
-
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_before_delay, wait_exponential
 
 Answer = TypeVar("Answer")
 
@@ -29,19 +28,16 @@ FINAL = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError,
 
 def retry_transient(action: Callable[[], Answer], patience: float = PATIENCE_SECONDS) -> Answer:
     """Do something that needs the storage; after transient failures try again, with growing pauses, until patience ends."""
-    retrying = Retrying(
-        retry=retry_if_exception(lambda error: isinstance(error, Exception) and is_transient(error)),  # never an interrupt
-        wait=wait_exponential(FIRST_PAUSE, LONGEST_PAUSE),
-        stop=stop_before_delay(patience),
-        before_sleep=_log_failure,
-        reraise=True,
-    )
-    return retrying(action)
-
-
-def _log_failure(state: RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome else None
-    logging.getLogger("dit_dask").info("storage does not answer (%s); trying again", type(error).__name__)
+    pause, end = FIRST_PAUSE, time.monotonic() + patience
+    while True:  # tenacity would import asyncio and Tornado for this
+        try:
+            return action()
+        except Exception as error:
+            if not is_transient(error) or time.monotonic() + pause >= end:
+                raise
+            logging.getLogger("dit_dask").info("storage does not answer (%s); trying again", type(error).__name__)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def is_transient(error: BaseException) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dit_dask.errors import InputError
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Codes, Floats
+    from dit_dask.values.arrays import Codes, Ints
 
 ROOT = "*"
 
@@ -32,21 +32,23 @@ class Hierarchy:
     low: Codes
     high: Codes
 
-    def path_lengths(self) -> Floats:
-        """Return the (leaves, leaves) number of edges between each pair of leaves."""
+    def preorder(self) -> tuple[Ints, Ints]:
+        """Return (nodes,) each: the place of a node in a depth-first walk, and the place behind all nodes below it."""
         import numpy as np
 
-        above: list[dict[int, int]] = [{} for _ in self.leaves]
-        for node in np.flatnonzero(self.child_count == 0):
-            walk, steps = int(node), 0
-            while walk >= 0:
-                above[self.low[node]][walk] = steps
-                walk, steps = int(self.parent[walk]), steps + 1
-        lengths = np.zeros((len(self.leaves), len(self.leaves)))
-        for i, mine in enumerate(above):
-            for j, theirs in enumerate(above):
-                lengths[i, j] = min(steps + theirs[node] for node, steps in mine.items() if node in theirs)
-        return lengths
+        sizes = np.ones(len(self.names), np.int64)
+        for node in range(len(self.names) - 1, 0, -1):  # children come after their parent
+            sizes[self.parent[node]] += sizes[node]
+        place = np.zeros(len(self.names), np.int64)
+        for node, (first, count) in enumerate(zip(self.first_child, self.child_count, strict=True)):
+            children = slice(first, first + count)
+            place[children] = place[node] + 1 + np.cumsum(sizes[children]) - sizes[children]
+        return place, place + sizes
+
+    def node_of(self, name: str) -> int:
+        """The leaf of a name, else the first node."""
+        nodes = [node for node, other in enumerate(self.names) if other == name]
+        return next((node for node in nodes if not self.child_count[node]), nodes[0])
 
     def paths(self) -> list[tuple[str, ...]]:
         """The names from each leaf up to the root, by leaf code."""

@@ -6,23 +6,43 @@ distribution are kept here because they are the limits in closed form and those 
 
 from __future__ import annotations
 
+import sys
+import threading
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
+from typing import Any
+
 
 def lower_limit(successes: int, trials: int, tail: float) -> float:
     """The share below which so many successes or more have a probability of less than `tail`."""
-    from scipy.special import betaincinv  # scipy.stats takes most of a second to import
-
-    return float(betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
+    return float(special().betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
 
 
 def upper_limit(successes: int, trials: int, tail: float) -> float:
     """The share above which so few successes or fewer have a probability of less than `tail`."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
+    return float(special().betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
 
 
 def student_factor(tail: float, freedom: int) -> float:
     """How many standard errors Student's t exceeds with a probability of `tail`; infinite without any freedom."""
-    from scipy.special import stdtrit
+    return float(special().stdtrit(freedom, 1 - tail)) if freedom > 0 else float("inf")
 
-    return float(stdtrit(freedom, 1 - tail)) if freedom > 0 else float("inf")
+
+@cache
+def special() -> Any:
+    """Return SciPy's special functions: the compiled ones alone, if nobody has imported the whole package, which takes 0.2 s.
+
+    For this the package is there for a moment without having been executed, so no other thread may look.
+    """
+    name = "scipy.special"
+    spec = find_spec(name) if name not in sys.modules and threading.active_count() == 1 else None
+    if spec is not None:
+        sys.modules[name] = module_from_spec(spec)
+        try:
+            with suppress(ImportError):  # in a version that has another layout
+                return import_module(f"{name}._ufuncs")
+        finally:
+            del sys.modules[name]
+    return import_module(name)

@@ -57,9 +57,13 @@ class Ranges:
 
     def coverage(self, attribute: int, levels: int) -> tuple[Ints, Bools]:
         """Return which distinct value of an attribute each class publishes, and (values, levels) what those cover."""
-        ends, value = np.unique(np.column_stack([self.low[:, attribute], self.high[:, attribute]]), axis=0, return_inverse=True)
+        ends, value = np.unique(self.low[:, attribute].astype(np.int64) * levels + self.high[:, attribute], return_inverse=True)
         code = np.arange(levels)
-        return value.ravel(), (ends[:, :1] <= code) & (code <= ends[:, 1:])
+        return value, (ends[:, None] // levels <= code) & (code <= ends[:, None] % levels)
+
+    def ends(self, attribute: int) -> tuple[Codes, Codes, Bools]:
+        """Return (classes,) each: the lowest and the highest code of an attribute, and whether all between are covered."""
+        return self.low[:, attribute], self.high[:, attribute], np.ones(len(self.low), bool)
 
     def widths(self, classes: Ints) -> Ints:
         """Return (m, d): how many codes the values of some classes cover."""
@@ -89,6 +93,14 @@ class Sets:
     def coverage(self, attribute: int, _levels: int) -> tuple[Ints, Bools]:
         """Return which distinct value of an attribute each class publishes, and (values, levels) what those cover."""
         return self.value[:, attribute].astype(np.int64), self.sets[attribute]
+
+    def ends(self, attribute: int) -> tuple[Codes, Codes, Bools]:
+        """Return (classes,) each: the lowest and the highest code of an attribute, and whether all between are covered."""
+        sets, value = self.sets[attribute], self.value[:, attribute]
+        low = sets.argmax(axis=1)
+        high = sets.shape[1] - 1 - sets[:, ::-1].argmax(axis=1)
+        is_range = np.count_nonzero(sets, axis=1) == high - low + 1
+        return low.astype(np.int32)[value], high.astype(np.int32)[value], is_range[value]
 
     def widths(self, classes: Ints) -> Ints:
         """Return (m, d): how many codes the values of some classes cover."""

@@ -48,6 +48,10 @@ class Table:
         """The number of persons: that of rows unless some belong together."""
         return self.rows if self.subject is None else int(np.count_nonzero(np.bincount(self.subject)))
 
+    def ranks(self) -> Ints:
+        """Return (records,): the place of each record in lexicographic order of q and s."""
+        return np.arange(self.distinct) if self.ids is None else collapse(self.schema, self.codes, self.secret)[1]
+
     def without(self, record: int) -> Table:
         """Remove one row of a distinct record, or all rows of its person; the domain stays that of the whole table."""
         if self.subject is not None:
@@ -104,6 +108,7 @@ class Rows:
     files: tuple[str, ...] = ()
     frame: pd.DataFrame | None = None
     source_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    doubts: tuple[str, ...] = ()  # what is strange about the ids of persons
     further: tuple[Rows, ...] = ()
 
     @property
@@ -131,9 +136,18 @@ class Rows:
         return len(self.index)
 
     @property
+    def known_persons(self) -> int | None:
+        """The number of persons, where the schema says whose rows belong together."""
+        return None if self.table.schema.subject is None else self.table.persons
+
+    @property
     def person(self) -> Ints | None:
         """The person of each used row, where some have several."""
         return None if self.table.subject is None else self.table.subject[self.index]
+
+    def count_persons(self, audited: Ints) -> int:
+        """How many persons have these rows."""
+        return len(audited) if self.person is None else len(np.unique(self.person[audited]))
 
     def row_by_row(self) -> Rows:
         """The same rows, each a record of its own, in file order."""
@@ -148,7 +162,7 @@ class Rows:
         counts = [f"{rows.table.distinct:,} distinct" for rows in self.by_secret.values()]
         if self.further:
             counts = [f"{count} by {name}" for count, name in zip(counts, self.by_secret, strict=True)]
-        persons = "" if self.table.schema.subject is None else f" of {self.table.persons:,} persons"
+        persons = "" if self.known_persons is None else f" of {self.known_persons:,} persons"
         shown = f"{self.used:,} rows{persons} ({', '.join(counts)})"
         return f"{shown} of {self.read:,} read, {self.dropped:,} dropped as incomplete"
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,15 +36,13 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def listening(host: str, port: int, seconds: float = 300) -> None:
+def address_in(scheduler_file: Path, seconds: float = 300) -> str:
+    """Wait for the file that a scheduler writes when it listens, and return its address."""
     deadline = time.monotonic() + seconds
-    while True:
-        try:
-            socket.create_connection((host, port), timeout=1).close()
-            return
-        except OSError:
-            assert time.monotonic() < deadline, "nothing listens"
-            time.sleep(0.1)
+    while not (scheduler_file.exists() and scheduler_file.read_text().endswith("}")):
+        assert time.monotonic() < deadline, "no scheduler listens"
+        time.sleep(0.1)
+    return str(json.loads(scheduler_file.read_text())["address"])
 
 
 @contextmanager
@@ -64,11 +64,12 @@ def processes(*commands: subprocess.Popen[bytes]) -> Iterator[None]:
 @contextmanager
 def cluster(workers: int = 2, memory: str = "4GB", **environment: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A scheduler and workers on loopback; yield the address and the scheduler's process."""
-    port = free_port()
-    address = f"tcp://127.0.0.1:{port}"
-    scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show")
     options = ("--nthreads", 1, "--memory-limit", memory, "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", 300)
-    nannies = [dask("worker", address, *options, **environment) for _ in range(workers)]
-    with processes(scheduler, *nannies):
-        listening("127.0.0.1", port)
-        yield address, scheduler
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "scheduler.json"  # it names the port that the scheduler got: one chosen before may be taken
+        words = ("--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--no-show", "--scheduler-file", written)
+        scheduler = dask("scheduler", *words)
+        with processes(scheduler):
+            address = address_in(written)
+            with processes(*(dask("worker", address, *options, **environment) for _ in range(workers))):
+                yield address, scheduler

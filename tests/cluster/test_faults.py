@@ -20,7 +20,7 @@ import psutil
 import pytest
 import yaml
 
-from tests.cluster.dask_processes import cluster, dask, free_port, listening, processes
+from tests.cluster.dask_processes import cluster, dask, free_port, processes
 from tests.cluster.runs import CONFIG, LIMIT, assert_same, dit, ended, started, until, workers_of
 from tests.cluster.s3_server import S3Access, SeaweedServer
 
@@ -350,9 +350,3 @@ def test_a_run_without_progress_ends_names_its_tasks_and_can_be_resumed(
     assert_same(undisturbed, folder_of(resumed))
     tell("fault", "all workers frozen (SIGSTOP), as in a deadlock")
     tell("seen", "the watchdog ended the run with 2 and named the tasks; the same command resumed it")
-
-
-def test_listening_means_that_something_answers() -> None:
-    """The helper that all cluster tests rely on fails where nothing listens."""
-    with pytest.raises(AssertionError):
-        listening("127.0.0.1", free_port(), seconds=0.2)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socketserver
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 from dit_dask.cluster import security
 from dit_dask.config.cluster import TlsFiles
 from dit_dask.errors import InputError
+from tests.cluster.dask_processes import address_in
 from tests.cluster.runs import dit
 
 DASK = [sys.executable, "-m", "dask"]
@@ -41,11 +40,7 @@ def scheduler(folder: Path, protocol: str, *more: str) -> Iterator[str]:
     there = folder / "scheduler.json"
     words = ["--host", f"{protocol}://127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(there)]
     with process("scheduler", *words, *more):
-        deadline = time.monotonic() + 300
-        while not (there.exists() and there.read_text().endswith("}")):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        yield json.loads(there.read_text())["address"]
+        yield address_in(there)
 
 
 @contextmanager

@@ -26,10 +26,21 @@ from tests.cluster.runs import assert_same, dit
 
 # what a run of a CSV file with Mondrian and the default adversary may import, and what these packages import themselves
 ALLOWED = """\
-import fsspec.implementations.local, jinja2, numba, numpy, pandas, pyarrow.csv, pyarrow.parquet, tenacity, yaml
+import fsspec.implementations.local, jinja2, numba, numpy, pandas, pyarrow.csv, pyarrow.parquet, yaml
 numba.njit(lambda number: number)(1)
 """
 ABSENT = ("sklearn", "scipy.stats", "scipy.optimize", "distributed", "dask", "s3fs", "ot", "bokeh", "rich", "matplotlib")
+# what compiling imports, and what only other runs need
+ABSENT_WHEN_COMPILED = (
+    "numba.np.arraymath",
+    "scipy.linalg",
+    "scipy.special",
+    "tenacity",
+    "dit_dask.measures.discrimination.measure",
+    "dit_dask.measures.synthetic.closeness",
+    "dit_dask.sanitizers.external",
+    "dit_dask.sanitizers.synthesizer",
+)
 RUN = """\
 import sys
 from dit_dask.cli import main
@@ -69,6 +80,14 @@ def test_a_plain_run_imports_nothing_but_what_it_uses(config: Path, tmp_path: Pa
     assert not modules & set(ABSENT)
     extension_modules = {name for name in packages(modules) if name.startswith("_")}
     assert packages(modules) - extension_modules - packages(imported(ALLOWED)) == {"dit_dask"}
+
+
+def test_a_run_whose_kernels_are_compiled_imports_no_compiler_and_no_component_that_it_does_not_name(
+    config: Path, tmp_path: Path
+) -> None:
+    assert dit("run", config, "--out", tmp_path / "compiled").returncode == 0
+    modules = imported(RUN, "run", config, "--out", tmp_path / "runs")
+    assert not modules & set(ABSENT_WHEN_COMPILED)
 
 
 def test_a_run_with_workers_imports_dask(config: Path, tmp_path: Path) -> None:
@@ -196,3 +215,21 @@ def test_kernels_that_are_compiled_need_no_other_process(config: Path) -> None:
     assert compiling.is_compiled()
     with compiling.compile_beside(["exact"]):
         assert not [child for child in psutil.Process().children() if compiling.PROGRAM in child.cmdline()]
+
+
+UNKNOWN_NUMBA = """\
+import numba, numpy as np
+numba.__version__ = "99.0"
+from dit_dask.kernels import mondrian
+rows = np.array([[0, 0, 1], [1, 1, 1], [2, 0, 1], [3, 1, 1]], np.int32)
+domain = np.arange(4.0), np.array([[0, 0, 4, -1]], np.int32), np.array([3.0]), np.zeros((1, 5), np.int32)
+order, nodes = mondrian.partition(rows, (2, False, True), *domain, np.zeros(0, np.int32), np.zeros(1), 2)
+assert nodes[:, [3, 4]].tolist() == [[0, 4], [0, 2], [2, 4]], nodes
+"""
+
+
+def test_kernels_compile_with_a_version_of_numba_that_is_not_known(tmp_path: Path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", UNKNOWN_NUMBA], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.rglob("*.nbc"))

@@ -224,6 +224,38 @@ def hides_secrets(frame: pd.DataFrame) -> pd.DataFrame:
     return decades(frame).assign(illness=hidden)
 
 
+def overlapping_bands(frame: pd.DataFrame) -> pd.DataFrame:
+    """Publish every other row with a narrow band and the others with all ages, so that a row may be in two classes."""
+    narrow = decades(frame, 20)
+    wide = np.arange(len(frame)) % 2 == 1
+    return narrow.assign(age=np.where(wide, "[0, 100)", narrow["age"]), town="*", job="*")
+
+
+def fails_without_the_oldest(frame: pd.DataFrame) -> pd.DataFrame:
+    """Fail on every table that the oldest person was removed from."""
+    if frame["age"].max() < 61:
+        raise ValueError("the oldest is missing")
+    return decades(frame)
+
+
+def logs_columns(frame: pd.DataFrame, log: str) -> pd.DataFrame:
+    """Leave the names of the columns."""
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(" ".join(frame.columns) + "\n")
+    return decades(frame[["age", "town", "job", "illness"]])
+
+
+def first_letters(frame: pd.DataFrame) -> pd.DataFrame:
+    """Publish towns by their first letter, and leave ages as they are, whatever they are."""
+    return frame.assign(town=frame["town"].str[0] + "***")
+
+
 def shuffles_names(frame: pd.DataFrame) -> pd.DataFrame:
     """Publish names of others: joint values with them are made up."""
     return decades(frame).assign(name=frame["name"].to_numpy()[::-1])
+
+
+def tens(frame: pd.DataFrame) -> pd.DataFrame:
+    """Publish ages in bands of ten, and all else as it is."""
+    low = frame["age"] // 10 * 10
+    return frame.assign(age=[f"[{start}, {start + 10})" for start in low])

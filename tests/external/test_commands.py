@@ -252,7 +252,7 @@ def test_a_killed_run_leaves_no_process_and_no_file(tmp_path):
     *_, folder = lines[2].split(maxsplit=2)
     processes = [int(number) for line in lines for number in line.split()[:2]]
     deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and (any(map(alive, processes)) or os.path.exists(folder)):
+    while time.monotonic() < deadline and (any(map(alive, processes)) or os.path.exists(os.path.dirname(folder))):
         time.sleep(0.2)
     assert not [process for process in processes if alive(process)]
     assert not os.path.exists(folder)

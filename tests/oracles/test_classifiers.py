@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
@@ -21,6 +22,7 @@ from threadpoolctl import threadpool_info
 
 from dit_dask.adversaries.classifier import Classifier, training_threads
 from dit_dask.adversaries.counted_trees import forest_beliefs, tree_beliefs
+from dit_dask.adversaries.discriminant import discriminant_beliefs
 from dit_dask.adversaries.logistic import logistic_beliefs
 from dit_dask.adversaries.neighbours import neighbour_beliefs
 from dit_dask.adversaries.patterns import Patterns
@@ -129,6 +131,17 @@ def test_gaussian_naive_bayes_is_scikit_learns(release: Release, smoothing: floa
         mine = learned(model, release)
     # a variance of 1e-9 magnifies the rounding of a mean, 1e-16, in the exponent (1 - mean)² / variance
     np.testing.assert_allclose(mine, expected, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@settings(max_examples=60)
+@given(releases(), st.sampled_from([1e-4, 1e-3]))
+def test_linear_discriminants_are_scikit_learns(release: Release, tol: float) -> None:
+    model = LinearDiscriminantAnalysis(tol=tol)
+    assert shortcuts_of(model)[0] is discriminant_beliefs
+    mine = discriminant_beliefs(model, patterns_of(release))
+    assume(mine is not None)
+    np.testing.assert_allclose(mine, train_on_rows(model, release, weighted=False), atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::scipy.optimize._linesearch.LineSearchWarning")  # newton-cg at the limit of rounding,

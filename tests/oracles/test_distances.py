@@ -15,8 +15,9 @@ from scipy.optimize import linprog
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy, wasserstein_distance
 
-from dit_dask.distances import SIMPLE, OrderedWasserstein, Wasserstein
+from dit_dask.distances import SIMPLE, OrderedWasserstein, TreeWasserstein, Wasserstein, great_circles
 from dit_dask.errors import InputError
+from dit_dask.values.hierarchy import parse
 from tests.audits import loaded, points
 
 belief = st.lists(st.integers(0, 20), min_size=2, max_size=6).filter(any).map(lambda counts: np.array(counts) / sum(counts))
@@ -93,9 +94,7 @@ def test_wasserstein_on_any_ground_is_the_linear_program(pair: tuple[list[int], 
     n = p.shape[1]
     cost = np.random.default_rng(seed).random((n, n))
     cost = np.triu(cost, 1) + np.triu(cost, 1).T
-    rows, columns = np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))
-    best = linprog(cost.ravel(), A_eq=np.vstack([rows, columns])[:-1], b_eq=np.concatenate([p[0], q[0]])[:-1])
-    assert Wasserstein(cost)(p, q)[0] == pytest.approx(best.fun, abs=1e-9)
+    assert Wasserstein(cost)(p, q)[0] == pytest.approx(transport(p[0], q[0], cost), abs=1e-9)
 
 
 FRAME = pd.DataFrame({"x": [1, 2, 3, 4], "s": ["flu", "cold", "gout", "flu"]})
@@ -149,13 +148,132 @@ def test_missing_cells_have_no_place_in_an_order() -> None:
     assert not rows.table.schema.sensitive.has_order
 
 
+def certain(measure: Any, values: int) -> list[list[float]]:
+    """The distance between being certain of one value and of another: the ground distance."""
+    sure = np.eye(values)
+    return [[float(measure(sure[[a]], sure[[b]])[0]) for b in range(values)] for a in range(values)]
+
+
 def test_hierarchy_ground_is_the_path_length(tmp_path: Path) -> None:
     tree = tmp_path / "s.csv"
     tree.write_text("flu;virus;*\ncold;virus;*\ngout;*\n")
     schema = {**SCHEMA, "sensitive": {"name": "s", "hierarchy": str(tree)}}
-    np.testing.assert_array_equal(ground("hierarchy", schema), [[0, 2, 3], [2, 0, 3], [3, 3, 0]])
+    assert certain(distance("hierarchy", schema), 3) == [[0, 2, 3], [2, 0, 3], [3, 3, 0]]
     with pytest.raises(InputError, match=r"needs schema.sensitive.hierarchy"):
-        ground("hierarchy")
+        distance("hierarchy")
+
+
+def test_generalised_values_of_the_papers_figure_2_have_its_path_lengths(tmp_path: Path) -> None:
+    tree = tmp_path / "s.csv"
+    tree.write_text("Engineer;Professional;ANY\nLawyer;Professional;ANY\nDancer;Artist;ANY\nWriter;Artist;ANY\n")
+    values = ["ANY", "Artist", "Dancer", "Engineer", "Lawyer", "Professional", "Writer"]
+    frame = pd.DataFrame({"x": range(7), "s": values})
+    schema = {**SCHEMA, "sensitive": {"name": "s", "hierarchy": str(tree)}}
+    lengths = certain(distance("hierarchy", schema, frame), 7)
+    assert lengths[values.index("Engineer")][values.index("Artist")] == 3
+    assert lengths[values.index("Dancer")][values.index("Writer")] == 2
+    assert lengths[values.index("ANY")] == [0, 1, 2, 2, 2, 1, 2]
+    with pytest.raises(InputError, match="has no node for 1 values of column 's'"):
+        distance("hierarchy", schema, frame.assign(s=[*values[:6], "Poet"]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_wasserstein_on_a_tree_is_the_linear_program_over_its_path_lengths(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    parent = [-1, *(int(rng.integers(node)) for node in range(1, rng.integers(3, 12)))]
+    paths = [_path(parent, node) for node in range(len(parent)) if node not in parent]
+    tree = parse("\n".join(";".join(f"n{step}" for step in path) for path in paths), "tree")
+    chosen = sorted(rng.choice(len(parent), rng.integers(2, len(parent) + 1), replace=False).tolist())
+    cost = np.array([[float(len(set(_path(parent, a)) ^ set(_path(parent, b)))) for b in chosen] for a in chosen])
+    p, q = (rng.dirichlet(np.full(len(chosen), 0.5), 3) for _ in "pq")
+    found = TreeWasserstein.of(tree, [f"n{node}" for node in chosen])(p, q)
+    for row in range(3):
+        assert found[row] == pytest.approx(transport(p[row], q[row], cost), abs=1e-9)  # the solver's tolerance
+    np.testing.assert_allclose(found, Wasserstein(cost)(p, q), atol=1e-9)
+    assert not TreeWasserstein.of(tree, [f"n{node}" for node in chosen])(p, p).any()
+
+
+def _path(parent: list[int], node: int) -> list[int]:
+    """A node and those above it."""
+    return [node] if node == 0 else [node, *_path(parent, parent[node])]
+
+
+def transport(p: np.ndarray, q: np.ndarray, cost: np.ndarray) -> float:
+    """The cheapest way to move one distribution to another, as a linear program."""
+    n = len(p)
+    rows, columns = np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))
+    best = linprog(cost.ravel(), A_eq=np.vstack([rows, columns])[:-1], b_eq=np.concatenate([p, q])[:-1])
+    return float(best.fun)
+
+
+def test_rank_counts_places_in_the_order_whatever_the_gaps_are() -> None:
+    numbers = FRAME.assign(s=["1", "10", "4", "1"])
+    assert distance("rank", frame=numbers).gaps.tolist() == [1, 1]
+    ranked = {**SCHEMA, "sensitive": {"name": "s", "order": ["gout", "flu", "cold"]}}
+    assert certain(distance("rank", ranked), 3) == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
+    binned = {**SCHEMA, "sensitive": {"name": "s", "bins": [0, 10, 50, 1000]}}
+    assert distance("rank", binned, FRAME.assign(s=[5, 20, 900, 7])).gaps.tolist() == [1, 1]
+    with pytest.raises(InputError, match=r"tests\[0\]\.distance\.ground: rank needs schema\.sensitive\.order or bins"):
+        distance("rank")
+
+
+CITIES = {"London": (51.5074, -0.1278), "Paris": (48.8566, 2.3522), "Suva": (-18.1248, 178.4501), "Apia": (-13.8333, -171.7667)}
+
+
+def geographic(text: str, tmp_path: Path, **keys: Any) -> Any:
+    (tmp_path / "places.csv").write_text(text)
+    chosen = {"name": "wasserstein", "ground": "geographic", "coordinates": str(tmp_path / "places.csv")} | keys
+    frame = pd.DataFrame({"x": range(4), "s": sorted(CITIES)})
+    test = {"sanitizer": "raw", "distance": {key: value for key, value in chosen.items() if value is not None}}
+    return points(loaded(frame, SCHEMA), SCHEMA, [test])[0].procedure.distance
+
+
+def test_geographic_ground_is_the_angle_between_places_times_the_radius_of_the_earth(tmp_path: Path) -> None:
+    lines = "".join(f"{city};{place[0]};{place[1]}\n" for city, place in CITIES.items())
+    for header in ("", "city;latitude;longitude\nOslo;59.9;10.7\n"):
+        cost = geographic(header + lines, tmp_path).cost
+        names = sorted(CITIES)
+        for a in names:
+            for b in names:
+                (x, y), (u, v) = ([math.radians(angle) for angle in CITIES[city]] for city in (a, b))
+                one, other = (
+                    (math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat))
+                    for lat, lon in ((x, y), (u, v))
+                )
+                angle = 2 * math.asin(math.dist(one, other) / 2)
+                assert cost[names.index(a), names.index(b)] == pytest.approx(6371.0088 * angle, abs=1e-6)
+        assert cost[names.index("London"), names.index("Paris")] == pytest.approx(343.6, abs=0.1)
+        assert cost[names.index("Suva"), names.index("Apia")] < 1200  # across the date line
+
+
+def test_antipodes_are_half_the_way_round() -> None:
+    found = great_circles(np.array([[0.0, 0.0], [0.0, 180.0], [90.0, 5.0], [-90.0, 99.0]]))
+    half = math.pi * 6371.0088
+    np.testing.assert_allclose(found, half * np.array([[0, 1, 0.5, 0.5], [1, 0, 0.5, 0.5], [0.5, 0.5, 0, 1], [0.5, 0.5, 1, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "line"),
+    [
+        (
+            "London;51.5\n",
+            {},
+            "tests[0].distance.coordinates: {}, line 1: expected value;latitude;longitude in decimal degrees",
+        ),
+        ("London;51,5;0\n", {}, "line 1: expected value;latitude;longitude in decimal degrees"),
+        ("London;91;0\n", {}, "line 1: latitude must be from -90 to 90 and longitude from -180 to 180"),
+        ("London;1;2\nLondon;1;3\n", {}, "line 2: the value has two places"),
+        ("London;1;2\nParis;1;3\n", {}, "misses 2 of the 4 values of 's'"),
+        ("", {"coordinates": None}, "tests[0].distance.coordinates is missing: geographic needs it"),
+        ("", {"ground": "ordered"}, "tests[0].distance.coordinates is for ground: geographic"),
+    ],
+)
+def test_wrong_coordinates_are_one_clear_line(text: str, keys: dict[str, Any], line: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refusal:
+        geographic(text, tmp_path, **keys)
+    assert line.format(tmp_path / "places.csv") in str(refusal.value)
+    assert "London" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

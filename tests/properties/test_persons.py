@@ -8,7 +8,13 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dit_dask.engines import ReleaseProcedure
+from dit_dask.adversaries.bernoulli_nb import BernoulliNB
+from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
+from dit_dask.distances import SIMPLE
+from dit_dask.encoders.tf import TF
+from dit_dask.engines import ReleaseProcedure, brute_force, exact
+from dit_dask.sanitizers.raw import Raw
+from dit_dask.sanitizers.suppressed import Suppressed
 from dit_dask.values.table import Table, collapse
 from tests.properties.code_tables import procedures, tables
 
@@ -54,3 +60,17 @@ def test_persons_of_one_row_each_are_rows(table: Table, procedure: ReleaseProced
     expected = sanitizer.release(table, RNG)
     np.testing.assert_array_equal(found.published.keys(), expected.published.keys())
     np.testing.assert_array_equal(found.counts, expected.counts)
+
+
+@settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), max_examples=100)
+@given(tables_of_persons(), st.sampled_from((Raw(), Suppressed())), st.data())
+def test_controls_of_persons_are_brute_force(table: Table, sanitizer: Raw | Suppressed, data: st.DataObject) -> None:
+    adversaries = {"bernoulli-nb": BernoulliNB(), "conditional-frequency": ConditionalFrequency()}
+    procedure = ReleaseProcedure(sanitizer, TF(), adversaries, SIMPLE["emd"], 0, "test", by_person=True)
+    assert exact.applies(procedure) is None
+    chosen = data.draw(st.lists(st.integers(0, table.distinct - 1), min_size=1, unique=True))
+    records = np.array(chosen)
+    found, expected = (engine.influence(table, records, procedure) for engine in (exact, brute_force))
+    for name in adversaries:
+        np.testing.assert_allclose(found.shifts[name].distance, expected.shifts[name].distance, atol=1e-12)
+        np.testing.assert_allclose(found.shifts[name].gain, expected.shifts[name].gain, atol=1e-12)

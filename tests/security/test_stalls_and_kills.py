@@ -51,7 +51,7 @@ def test_a_lock_that_is_never_released_ends_the_wait_with_one_line(
     with pytest.raises(RunError, match=r"index\.json: .*another process has held the lock of .* for 1 s") as caught:
         Folder(Location(str(held), {})).update("index.json", lambda _: b"[]")
     assert "\n" not in str(caught.value)
-    assert 1.0 < time.monotonic() - start < 30.0
+    assert time.monotonic() - start >= 1.0
     assert [record.getMessage() for record in caplog.records] == [
         f"waiting up to 1 s for another process that holds the lock of {held}"
     ]

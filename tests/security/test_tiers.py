@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import dit_dask as dit
-from dit_dask.audit.grammar import check_config
+from dit_dask.audit.grammar import check_config, resolve_config
 from dit_dask.cli import main
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
@@ -171,9 +171,7 @@ def test_credentials_of_the_private_place_reach_neither_manifest_nor_digest(tmp_
     prepared = prepare(config, PEOPLE)
     assert prepared.folder.url == plain.folder.url
     assert "CANARY" not in repr(prepared.folder) + repr(config.output)
-    from dit_dask.run import _resolve_config
-
-    assert "CANARY" not in json.dumps(_resolve_config(config, b"key"))
+    assert "CANARY" not in json.dumps(resolve_config(config, b"key"))
     named = private | {"storage_options": {"key": "${PRIVATE_KEY}"}}
     assert check_config(document | {"output": {"url": "x", "private": named}}, ".").worker_variables == ["PRIVATE_KEY"]
     with pytest.raises(dit.InputError, match=r"output.private must be another place"):

@@ -9,7 +9,8 @@ import pytest
 
 from dit_dask.audit.grammar import check_config, config_record, named_files, redact, redact_test, secret_values
 from dit_dask.config import registry
-from dit_dask.config.constraints import Component, Field, Integer, ListOf, MapOf, Record, Text, declared, result_document
+from dit_dask.config.components import Component
+from dit_dask.config.constraints import Field, Integer, ListOf, MapOf, Record, Text, declared, result_document
 
 SCHEMA = {"quasi_identifiers": {"x": {"kind": "numeric"}}, "sensitive": "s"}
 INNER = Record({"path": Field(Text(), None, file=True), "options": Field(MapOf(Text()), {}, secret=True, affects_result=False)})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dit_dask.errors import InputError
-from dit_dask.values.hierarchy import flat, missing_leaf, parse
+from dit_dask.values.hierarchy import Hierarchy, build, flat, missing_leaf, parse
 
 UNEQUAL = "Lyon;France;Europe;*\nOslo;Europe;*\nNice;France;Europe;*\nMoon;*\n"
 
@@ -25,15 +25,28 @@ def test_children_of_a_node_are_neighbours() -> None:
         assert all(tree.parent[first : first + count] == node)
 
 
-def test_path_lengths_count_edges_in_a_tree_of_unequal_depth() -> None:
+def test_a_depth_first_walk_meets_what_is_below_a_node_right_after_it() -> None:
     tree = parse(UNEQUAL, "towns.csv")
-    place = {leaf: code for code, leaf in enumerate(tree.leaves)}
-    lengths = tree.path_lengths()
-    assert lengths[place["Lyon"], place["Nice"]] == 2
-    assert lengths[place["Lyon"], place["Oslo"]] == 3
-    assert lengths[place["Lyon"], place["Moon"]] == 4
-    assert not lengths.diagonal().any()
-    np.testing.assert_array_equal(lengths, lengths.T)
+    place, behind = tree.preorder()
+    assert sorted(place.tolist()) == list(range(len(tree.names)))
+    for node in range(len(tree.names)):
+        below = [other for other in range(len(tree.names)) if place[node] <= place[other] < behind[node]]
+        ancestors = {other: _above(tree, other) for other in range(len(tree.names))}
+        assert below == [other for other in ancestors if node in ancestors[other]]
+    leaves = sorted(np.flatnonzero(tree.child_count == 0), key=lambda node: place[node])
+    assert [tree.names[node] for node in leaves] == list(tree.leaves)
+
+
+def _above(tree: Hierarchy, node: int) -> list[int]:
+    """A node and all nodes above it."""
+    return [node] if node == 0 else [node, *_above(tree, int(tree.parent[node]))]
+
+
+def test_a_name_is_that_of_the_leaf_where_a_group_has_it_too() -> None:
+    tree = build([["a", "b", "*"], ["b", "*"], ["c", "*"]])
+    assert tree.names.count("b") == 2
+    assert tree.child_count[tree.node_of("b")] == 0
+    assert tree.node_of("*") == 0
 
 
 def test_a_flat_hierarchy_may_hold_a_value_named_like_a_root() -> None:

@@ -98,7 +98,9 @@ def hanging() -> Iterator[Callable[[], None]]:
     released.set()
 
 
-def test_a_task_that_hangs_is_named_within_the_stall_limit(hanging: Callable[[], None]) -> None:
+def test_a_task_that_hangs_is_named_and_not_waited_for(hanging: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_session, "CLOSE_SECONDS", 120.0)
+
     def work(session: TaskSession) -> None:
         submit(session, hanging)
         list(session.completed())
@@ -106,21 +108,24 @@ def test_a_task_that_hangs_is_named_within_the_stall_limit(hanging: Callable[[],
     start = time.monotonic()
     with pytest.raises(StalledError, match="waiting for task"):
         in_session(work, stall_seconds=0.2)
-    assert time.monotonic() - start < local_session.CLOSE_SECONDS  # the task itself is not waited for
+    assert time.monotonic() - start < 60  # far from both, also on a busy machine
 
 
-def test_tasks_that_wait_at_the_end_of_a_session_are_not_run(hanging: Callable[[], None]) -> None:
+def test_tasks_that_wait_at_the_end_of_a_session_are_not_run() -> None:
     calls: list[int] = []
+    ended = threading.Event()
 
     def work(session: TaskSession) -> None:
-        submit(session, time.sleep, 0.05)
+        submit(session, ended.wait)
         submit(session, calls.append, 1)
         raise InputError("the run has ended")
 
     with pytest.raises(InputError):
         in_session(work)
-    in_session(lambda session: list(session.completed()))
-    time.sleep(0.2)
+    ended.set()
+    for thread in threading.enumerate():
+        if thread.name == "dit-tasks":
+            thread.join()
     assert not calls
 
 

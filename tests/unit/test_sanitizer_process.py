@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import pickle
 from contextlib import closing
+from pathlib import Path
 
 from dit_dask.sanitizers.external.process import SanitizerProcess
-from dit_dask.sanitizers.external.process_main import CommandCall, Request
+from dit_dask.sanitizers.external.process_messages import CommandCall, Request
 from dit_dask.sanitizers.external.sanitizer import ProcessState
 
 
@@ -43,3 +44,15 @@ def test_a_copy_of_the_state_is_empty() -> None:
     state = ProcessState()
     state.full_releases["name"] = None  # type: ignore[assignment]
     assert pickle.loads(pickle.dumps(state)).full_releases == {}
+
+
+def test_the_process_imports_nothing_of_the_package(tmp_path: Path) -> None:
+    lines = [
+        "import sys",
+        "assert not [name for name in sys.modules if name.partition('.')[0] == 'dit_dask']",
+        "release = print",
+    ]
+    (tmp_path / "checks_imports.py").write_text("\n".join(lines))
+    with closing(SanitizerProcess("checks_imports:release", [str(tmp_path)])) as process:
+        process.open()
+        assert len(process.code) == 64

@@ -145,10 +145,10 @@ def test_limits_are_those_of_an_exact_binomial_test(trials: int, tail: float) ->
 
 def test_rows_that_were_skipped_may_lie_on_either_side_of_a_limit() -> None:
     shares = {"0.01": 0.25}
-    skipped = extrapolate(Statistics({"records": 40, "skipped": 10, "share_over": shares}), 900)
+    skipped = extrapolate(Statistics({"subjects": 40, "skipped": 10, "share_over": shares}), 900)
     assert skipped.share_over["0.01"] == (lower_limit(10, 50, 0.025000000000000022), upper_limit(20, 50, 0.025000000000000022))
     assert skipped.above_delta_at_most is None
-    whole = extrapolate(Statistics({"records": 40, "skipped": 0, "share_over": shares}), 900)
+    whole = extrapolate(Statistics({"subjects": 40, "skipped": 0, "share_over": shares}), 900)
     assert (whole.rows, whole.confidence) == (900, 0.95)
     assert whole.above_delta_at_most == pytest.approx(1 - 0.05 ** (1 / 40), rel=1e-12)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dit_dask.api import Result
@@ -25,14 +26,16 @@ from tests.unit.summaries import DOCUMENT
 
 MANIFEST = {
     "config": {"name": "people", "schema": {"sensitive": {"name": "disease"}, "quasi_identifiers": {"age": {}}}, "gates": []},
-    "input": {"read": 4, "used": 4, "dropped": 0},
+    "input": {"read": 4, "used": 4, "dropped": 0, "persons": None},
     "versions": {"dit_dask": "0"},
     "seed": 0,
+    "secrets": ["disease"],
 }
 TODAY = [
     *(
         "records",
         "distinct",
+        "subjects",
         "delta",
         "mean",
         "std",
@@ -79,7 +82,7 @@ def audited() -> Summary:
 def test_the_table_is_what_summaries_say_today() -> None:
     assert [one.name for one in statistics.STATISTICS] == TODAY
     assert list(audited().document()) == [
-        *("test", "parameters", "engine", "engine_reason", *TODAY[:11]),
+        *("test", "parameters", "engine", "engine_reason", *TODAY[:12]),
         *("classes", "smallest_class", "claim_holds", "claim_broken"),
         *("worst_adversary", "adversaries", "attainable", "seconds"),
     ]
@@ -104,7 +107,7 @@ def test_another_statistic_is_one_more_row(monkeypatch: pytest.MonkeyPatch) -> N
     compared = compare.text(one, one).splitlines()
     assert "median of nonzero 1  median of nonzero 2" in compared[0]
     assert compared[1].split().count("0.375") == 2
-    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), ())
+    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]))
     assert result.summary["median_nonzero"].tolist() == [0.375]
     kept = Figures.of(summary)
     assert Figures.read(kept.document()).figures["median_nonzero"] == 0.375
@@ -125,7 +128,7 @@ def test_another_statistic_may_have_keys(monkeypatch: pytest.MonkeyPatch) -> Non
     header, line = text_table([summary]).splitlines()
     assert header.split()[:2] == ["test", "d<0.25"]
     assert line.split()[1] == "60%"
-    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), ())
+    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]))
     assert result.summary["share_under[0.25]"].tolist() == [0.6]
 
 

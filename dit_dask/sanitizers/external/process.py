@@ -19,7 +19,15 @@ from typing import Any
 
 from dit_dask.errors import InputError
 from dit_dask.sanitizers.external import process_main
-from dit_dask.sanitizers.external.process_main import Reply, Request, Setup, SetupReply
+from dit_dask.sanitizers.external.process_messages import (
+    MAX_WAIT_SECONDS,
+    NONCE_SIZE,
+    PREFIX,
+    Reply,
+    Request,
+    Setup,
+    SetupReply,
+)
 from dit_dask.storage.filesystem import environment
 
 IMPORT_SECONDS = 120
@@ -95,7 +103,7 @@ class SanitizerProcess:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             raise ProcessGoneError
-        nonce = secrets.token_hex(process_main.NONCE_SIZE // 2)
+        nonce = secrets.token_hex(NONCE_SIZE // 2)
         try:
             os.write(self._nonces, nonce.encode())
             process.stdin.write(json.dumps(asdict(request)).encode() + b"\n")
@@ -105,7 +113,7 @@ class SanitizerProcess:
         deadline = time.monotonic() + seconds
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
-            ready, _, _ = select.select([process.stdout], [], [], min(max(0.0, left), process_main.MAX_WAIT_SECONDS))
+            ready, _, _ = select.select([process.stdout], [], [], min(max(0.0, left), MAX_WAIT_SECONDS))
             more = os.read(process.stdout.fileno(), 1 << 16) if ready else b""
             if not more and (ready or left <= 0):
                 raise ProcessGoneError
@@ -131,7 +139,7 @@ class SanitizerProcess:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        if self.root and Path(self.root).name.startswith(process_main.PREFIX):
+        if self.root and Path(self.root).name.startswith(PREFIX):
             shutil.rmtree(self.root, ignore_errors=True)
         self.root = ""
 

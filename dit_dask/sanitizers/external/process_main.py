@@ -18,7 +18,6 @@ import importlib
 import inspect
 import json
 import os
-import random
 import resource
 import select
 import shutil
@@ -28,91 +27,38 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict
+from types import ModuleType
 from typing import Any
 
-PREFIX = "dit-sanitizer-"
+if __name__ == "__main__":  # a program: the files beside it are the package of its own that its imports name
+    __package__ = "dit_sanitizer_process"
+    sys.modules[__package__] = ModuleType(__package__)
+    sys.modules[__package__].__path__ = [os.path.dirname(os.path.abspath(__file__))]
+
+from .function_call import call_target
+from .process_messages import (
+    MAX_WAIT_SECONDS,
+    NONCE_SIZE,
+    PREFIX,
+    CommandCall,
+    ForkNotes,
+    Reply,
+    Request,
+    Setup,
+    SetupReply,
+    notes_path,
+    parse_request,
+)
+
 STDERR_TAIL = 4000  # bytes of stderr that are kept
 MAX_FILE_SIZE = 16 * 2**30
 SEED_NAMES = ("seed", "random_state")
 LOCK = ".lock"
 LOCK_GRACE_SECONDS = 3600  # a younger folder without a lock may be about to get one
-MAX_WAIT_SECONDS = 600  # select takes no arbitrarily long timeout
-NONCE_SIZE = 32  # bytes, as text
 END_SECONDS = 10  # within which the processes that a call left are ended
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36  # of linux/prctl.h
-METHODS = ("__call__", "sanitize", "anonymize", "fit_transform")
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The first line from the worker: what to import (None for commands) and where to look for it."""
-
-    target: str | None
-    path: list[str]
-
-
-@dataclass(frozen=True)
-class SetupReply:
-    """The folder for calls, why the target cannot be imported, its seed parameter and the digest of its code."""
-
-    root: str
-    error: str | None = None
-    seed_name: str | None = None
-    code: str = ""
-
-
-@dataclass(frozen=True)
-class FunctionCall:
-    """A call of the imported target: a pickled DataFrame in, Parquet out."""
-
-    input: str
-    output: str
-    params: Mapping[str, Any] = field(repr=False)
-    columns: Sequence[str]
-    seed_name: str | None
-    seed: int
-
-
-@dataclass(frozen=True)
-class CommandCall:
-    """A program to start, with its whole environment."""
-
-    argv: Sequence[str] = field(repr=False)
-    env: Mapping[str, str] = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Request:
-    """One call, in a folder of its own: of the imported function or of a command."""
-
-    folder: str
-    timeout: float
-    function: FunctionCall | None = None
-    command: CommandCall | None = None
-
-
-@dataclass(frozen=True)
-class Reply:
-    """How a call ended: ok, timeout, signal, raised, exit, not-started or gone; with the last bytes of its stderr."""
-
-    status: str
-    error: str = ""
-    stderr: str = ""
-
-
-@dataclass(frozen=True)
-class ForkNotes:
-    """What a fork reports of itself: the name of the exception it raised, and the modules it imported."""
-
-    raised: str | None = None
-    imported: Sequence[str] = ()
-
-
-def notes_path(folder: str) -> str:
-    """Return the file beside a call's folder where a fork writes its notes: a command does not know the name."""
-    return f"{folder}.notes"
 
 
 class WorkerGoneError(Exception):
@@ -181,7 +127,7 @@ def main() -> None:
         while True:
             kept = _child_processes()  # a library may have started them when it was imported
             try:
-                answer = _run_call(_parse_request(lines.receive()), target, lines.source, child_ended, own)
+                answer = _run_call(parse_request(lines.receive()), target, lines.source, child_ended, own)
             finally:
                 _end_processes(kept)
             lines.send(answer)
@@ -190,15 +136,6 @@ def main() -> None:
     finally:
         _end_processes(set())
         shutil.rmtree(root, ignore_errors=True)
-
-
-def _parse_request(document: dict[str, Any]) -> Request:
-    function, command = document.pop("function"), document.pop("command")
-    return Request(
-        **document,
-        function=None if function is None else FunctionCall(**function),
-        command=None if command is None else CommandCall(**command),
-    )
 
 
 def _remove_abandoned_folders(parent: str) -> None:
@@ -408,7 +345,7 @@ def _fork_function(target: Any, request: Request, errors: int, own: Sequence[int
         for descriptor in (*own, errors):  # a copy of the lock would also outlive this process
             os.close(descriptor)
         os.environ["TMPDIR"] = tempfile.tempdir = request.folder  # removed after the call
-        _call_target(target, request.function)
+        call_target(target, request.function)
         code = 0
     except BaseException as error:
         kind = type(error)
@@ -435,74 +372,6 @@ def _exception_classes() -> set[type]:
         classes |= new
         below += new
     return classes
-
-
-def _call_target(target: Any, call: FunctionCall | None) -> None:
-    """Call the function, or build the class and call its method, and write what it returns."""
-    import pandas as pd
-
-    if call is None:
-        raise TypeError("a request names either a function or a command")
-    random.seed(call.seed)  # forks share the state of their parent: draws from it would look deterministic
-    sys.modules["numpy"].random.seed(call.seed)
-    frame = pd.read_pickle(call.input)  # noqa: S301 - written by our own worker  # nosec B301
-    arguments = dict(call.params)
-    if call.seed_name:
-        arguments[call.seed_name] = call.seed
-    if inspect.isclass(target):
-        instance = target(**arguments)
-        method = next((name for name in METHODS if hasattr(instance, name)), None)
-        if method is None:
-            raise TypeError(f"the class has none of the methods {', '.join(METHODS)}")
-        result = getattr(instance, method)(frame)
-    else:
-        result = target(frame, **arguments)
-    if not isinstance(result, pd.DataFrame):
-        raise TypeError(f"expected a DataFrame; got {type(result).__name__}")
-    _write_columns(result, call.columns, call.output)
-
-
-def _write_columns(frame: Any, columns: Sequence[str], path: str) -> None:
-    """Write the columns as plain numbers, times and text: the worker unpickles nothing of third-party code."""
-    import pandas as pd
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    names = [str(name) for name in frame.columns]
-    for name in names:
-        if names.count(name) > 1 and name in columns:
-            raise ValueError(f"the column {name!r} is there {names.count(name)} times")
-    arrays = {}
-    for position, name in enumerate(names):
-        cells = frame.iloc[:, position]
-        if name not in columns:
-            if tells_rows_apart(cells):  # what it holds stays here; that it is published must be known
-                arrays[f"further column {position}"] = pa.array([number % 2 for number in range(len(frame))], pa.int8())
-            continue
-        kind = cells.dtype
-        if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
-            arrays[name] = pa.Array.from_pandas(cells)
-        else:
-            missing = cells.isna().to_numpy(bool)
-            texts = [None if is_missing else _format_cell(cell) for cell, is_missing in zip(cells, missing, strict=True)]
-            arrays[name] = pa.array(texts, pa.string())
-    pq.write_table(pa.table(arrays), path)
-
-
-def tells_rows_apart(cells: Any) -> bool:
-    """Whether a column has several values and does not just number the rows."""
-    texts = cells.astype(str).tolist()
-    numbers = ([str(number) for number in range(start, start + len(texts))] for start in (0, 1))
-    return len(set(texts)) > 1 and texts not in numbers
-
-
-def _format_cell(cell: Any) -> str:
-    """Write a cell as text; a collection of any type is written as a sorted set."""
-    if hasattr(cell, "tolist"):
-        cell = cell.tolist()
-    if isinstance(cell, list | tuple | set | frozenset):
-        return "{" + ", ".join(sorted(repr(str(value)) for value in cell)) + "}"
-    return str(cell)
 
 
 if __name__ == "__main__":

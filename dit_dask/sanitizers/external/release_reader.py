@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError
-from dit_dask.sanitizers.external.process_main import tells_rows_apart
+from dit_dask.sanitizers.external.function_call import tells_rows_apart
 from dit_dask.sanitizers.external.published_values import NULLS, Reader
 from dit_dask.values.release import Release, Sets
 from dit_dask.values.schema import Schema

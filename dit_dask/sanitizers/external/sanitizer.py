@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -99,6 +99,7 @@ class ExternalSanitizer:
     order_matters: bool | None = None
     published: tuple[str, ...] = ()
     state: ProcessState = field(default_factory=ProcessState)
+    is_external: ClassVar[bool] = True  # what runs without one need not import to know
 
     def release(self, table: Table, rng: np.random.Generator) -> Release:
         """Sanitise the rows of a table."""
