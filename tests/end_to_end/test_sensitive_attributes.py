@@ -215,3 +215,23 @@ def test_files_of_all_attributes_travel_with_a_deployment() -> None:
         ("schema.sensitive[0].joint[1].hierarchy", "b.csv"),
         ("schema.sensitive[1].hierarchy", "c.csv"),
     ]
+
+
+def test_a_list_gives_what_each_attribute_has_alone_also_where_persons_have_several_rows() -> None:
+    frame = staff().assign(person=[row // 3 for row in range(120)])
+    schema = {"subject": "person", "quasi_identifiers": {"age": {"kind": "numeric"}, "town": {"kind": "categorical"}}}
+    tests = [{"sanitizer": {"name": "mondrian", "k": 3}}]
+    together = dit.audit(frame, schema=schema | {"sensitive": SENSITIVE}, tests=tests)
+    for place, sensitive in enumerate(SENSITIVE[:2]):
+        alone = dit.audit(frame, schema=schema | {"sensitive": sensitive}, tests=tests)
+        pd.testing.assert_frame_equal(together.distances(place), alone.distances(), check_exact=True)
+        assert together.tests[place]["subjects"] == alone.tests[0]["subjects"] == 40
+        assert together.tests[place]["delta"] == alone.tests[0]["delta"]
+
+
+def test_a_raw_release_of_binned_numbers_is_the_original_to_measures_of_records() -> None:
+    """What is published are bins, so the original is compared by its bins, not by its numbers."""
+    schema = {"quasi_identifiers": {"town": {"kind": "categorical"}}, "sensitive": SENSITIVE}
+    result = dit.audit(staff(), schema=schema, tests=[{"sanitizer": "raw"}], measures=["accuracy"], controls=False)
+    originals = {one["parameters"]["sensitive"]: one["value"] for one in result.measures if one["sanitizer"] is None}
+    assert originals == {"salary": 0.0, "illness": 0.0, "salary+illness": 0.0}
