@@ -234,5 +234,7 @@ def assess(config: Config, scope: Scope) -> Ranking:
     """Rank the columns of a config's source; its schema, if there is one, only names the sensitive columns."""
     sensitive = [] if config.schema is None else list(dict.fromkeys(one.column for one in config.schema.members))
     frame = load_columns(config, [name for name in (scope.target, *sensitive, *scope.without) if name is not None])
-    search = Search(frame.drop(columns=list(scope.without)), scope.target, sensitive, scope.missing)
+    subject = [] if config.schema is None else config.schema.subject_columns  # an id is never published
+    left_out = [*scope.without, *(name for name in subject if name not in scope.without and name in frame.columns)]
+    search = Search(frame.drop(columns=left_out), scope.target, sensitive, scope.missing)
     return ranking(search, scope.size, scope.top)

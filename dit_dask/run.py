@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dit_dask.audit import manifest, plan
 from dit_dask.audit.build import build_tests, external_columns
-from dit_dask.audit.disclosure import FIGURES_OF_TESTS, Results, read_results, write_tiers
+from dit_dask.audit.disclosure import FIGURES_OF_TESTS, Results, read_results, without_lists, write_tiers
 from dit_dask.audit.gates import Gate
 from dit_dask.audit.grammar import read_gates, resolve_config
 from dit_dask.audit.identity import run_digest, secret_key, test_id
@@ -129,7 +129,8 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
     measure_plan = None if cells is None else build_measure_plan(config, rows, cells, built, read)
     measured = None if measure_plan is None else measure_plan.digest
     digest = run_digest(config, rows, [test.parameters for test in built], digests | code, measured)
-    folder, ids = output.child(f"{config.name}-{digest}"), repeated_person_ids(config, frame)
+    folder = output.child(f"{config.name}-{digest}")
+    ids = repeated_person_ids(config, frame) if rows.table.subject is None else ()
     prepared = PreparedRun(config, rows, built, parsed, measure_plan, output, folder, ids)
     closed = frozenset(_list_personal_data(prepared))
     return replace(prepared, folder=replace(prepared.folder, closed=closed))
@@ -247,6 +248,8 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     summaries = [summarise(state, outcome, *planted[state.test.id]) for state, outcome in pairs]
     curves = {one.test: outcome.points for one, outcome in zip(summaries, outcomes, strict=True)}
     controls = [control for baseline in baselines for control in baseline.controls]
+    if prepared.rows.table.subject is not None:
+        entries = [without_lists(entry, prepared.rows.table.persons) for entry in entries]
     results = Results(summaries, curves, entries, RunVerdict(controls=controls))
     write_tiers(prepared.folder, results)
     journal.finish({state.test.id: prepared.stored.describe_parts(state) for state in states}, clock.laps)
@@ -289,10 +292,10 @@ def _list_personal_data(prepared: PreparedRun) -> list[str]:
     measured = [] if prepared.measure_plan is None else prepared.measure_plan.measurements
     records = [f"records/{test.id}/" for test in prepared.tests]
     records += [f"measures/{one.id}.parquet" for one in measured if one.writes_records]
-    is_small = prepared.rows.used < MIN_DISCLOSED_COUNT
+    is_small = prepared.rows.table.persons < MIN_DISCLOSED_COUNT
     exact = [one.id for one in measured if is_small or one.parameters.get("show_values", False)]
     shown = ["measures.json", *(f"measures/{name}.json" for name in exact)] if exact else []
-    if any(len(test.audited) < MIN_DISCLOSED_COUNT for test in prepared.tests):
+    if any(test.rows.count_persons(test.audited) < MIN_DISCLOSED_COUNT for test in prepared.tests):
         shown += FIGURES_OF_TESTS
     shown += ["report.html"] if shown else []
     beside = prepared.output.child(external.CACHE).location.url

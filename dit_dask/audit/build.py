@@ -174,7 +174,7 @@ def _audited_rows(records: str | RecordSample | Sequence[int], rows: Rows, where
     positions = np.unique(records)
     if len(positions) < len(records):
         raise InputError(f"{where}.records names a row twice")
-    return positions
+    return positions if rows.person is None else np.flatnonzero(np.isin(rows.person, rows.person[positions]))
 
 
 @lru_cache(maxsize=2)

@@ -39,9 +39,18 @@ def shareable_summary(summary: TestSummary) -> TestSummary:
     return replace(kept, simulation=None, repeats=None, sampling=None, attainable=None, homogeneous=0.0)
 
 
+def without_lists(entry: MeasureEntry, persons: int) -> MeasureEntry:
+    """Return a measure without lists of values, which count rows: ten rows may be one of the `persons`."""
+    if entry.parameters.get("show_values", False):  # asked for, and in the private tier
+        return replace(entry, more=dict(entry.more) | {"persons": persons})
+    lists = {"partitions": [], "worst": {"value": None, "rate": entry.value}}
+    more = {name: lists.get(name, value) for name, value in entry.more.items()}
+    return replace(entry, by_value=(), more=more | {"persons": persons})
+
+
 def shareable_entry(entry: MeasureEntry) -> MeasureEntry:
     """Return a measure without figures of few rows: of a small table nothing, of exact lists only what is of all rows."""
-    if entry.records < MIN_DISCLOSED_COUNT:
+    if min(entry.records, entry.more.get("persons", entry.records)) < MIN_DISCLOSED_COUNT:
         return replace(entry, value=None, by_value=(), more={"withheld": True})
     if not entry.parameters.get("show_values", False):
         return entry

@@ -27,7 +27,7 @@ def judge_run(
     warnings += gate_warnings(gates, own, summaries, rows, controls)
     judged = {verdict.test for verdict in verdicts if verdict.gate == CLAIMS}
     for one in summaries:
-        if (one.claim_holds is False or one.persons_unknown) and one.test not in judged:
+        if (one.claim_holds is False or one.claim_unknown) and one.test not in judged:
             broken = claim_verdict(one)
             if config.claims == "fail":
                 verdicts.append(broken)

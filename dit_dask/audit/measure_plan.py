@@ -153,6 +153,8 @@ def build_measure_plan(
     for point in config.measures:
         name, keys, where, places = point.measure.name, point.measure.keys, point.where, {}
         kind = kind_of(name)
+        if config.checked_schema.subject in (kind.columns(keys) or ()):
+            raise InputError(f"{where} names {config.checked_schema.subject!r}, which is schema.subject: an id is never shown")
         for key, source in kind.tables(keys).items():
             if source not in sources:
                 sources.append(source)

@@ -43,6 +43,7 @@ class TestState:
         self._owner = part[self.first]
         self._owned = self._record[self.first]
         self._person_of = rows.table.subject  # of each distinct record, where persons have several rows
+        self._rank = rows.table.ranks() if self._person_of is not None else self._owned[:0]
         if self._person_of is not None:  # all records of a person belong to the part where its first row is
             owner = np.full(rows.table.persons, plan.parts)
             np.minimum.at(owner, self._person_of[self._record], part)
@@ -245,4 +246,4 @@ class TestState:
         """Count the rows of records, or each person once."""
         if self._person_of is None:
             return GainTally.of(shifted, self._rows[records])
-        return tally_persons(shifted, self._person_of[records])
+        return tally_persons(shifted, self._person_of[records], self._rank[records])

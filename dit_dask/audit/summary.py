@@ -105,6 +105,7 @@ class TestSummary:
     homogeneous: float = 0.0  # share of the published rows in classes with one sensitive value
     identical: IdenticalRows = NO_IDENTICAL_ROWS
     persons_unknown: bool = False  # the release does not tell in which classes the rows of a person are
+    claim_unknown: bool = False  # nor whether its claim holds
     withheld: bool = False  # too few rows: its figures are in the private tier only
     planting_error: str | None = None  # why nobody knows what is attainable
 
@@ -174,8 +175,8 @@ class TestSummary:
             shown["homogeneous"] = self.homogeneous
         if self.identical != NO_IDENTICAL_ROWS:
             shown["identical_rows"] = asdict(self.identical)
-        if self.persons_unknown:
-            shown["persons_unknown"] = True
+        unknown = {"persons_unknown": self.persons_unknown, "claim_unknown": self.claim_unknown}
+        shown |= {name: True for name, is_unknown in unknown.items() if is_unknown}
         if self.withheld:
             shown["withheld"] = True
         if self.planting_error is not None:
@@ -205,6 +206,7 @@ class TestSummary:
             document.get("homogeneous", 0.0),
             IdenticalRows(**document.get("identical_rows", {})),
             document.get("persons_unknown", False),
+            document.get("claim_unknown", False),
             document.get("withheld", False),
             document.get("planting_error"),
         )
@@ -267,6 +269,7 @@ def summarise(
         release.homogeneous,
         release.identical,
         release.persons_unknown,
+        release.claim_unknown,
         planting_error=planting_error,
     )
 

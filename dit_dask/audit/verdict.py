@@ -25,6 +25,7 @@ Status = Literal["passed", "failed", "inconclusive", "none"]
 ADVICE = "ask another adversary (adversary: panel), give the sensitive attribute fewer values, or set a smaller limit"
 
 INTERVALS = "delta, mean, quantiles and share_over"
+PERSONS_UNKNOWN = "persons have several rows, and the release does not tell in which classes theirs are"
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,8 @@ def _verdict(gate: Gate, summary: TestSummary, value: Figure) -> Verdict:
     if value is None and summary.withheld:
         reason = f"{gate.label} is withheld here: it is of fewer than 10 rows; the run folder in output.private has it"
         return Verdict("inconclusive", gate.text, summary.test, None, gate.limit, reason)
+    if value is None and summary.persons_unknown and by_name()[gate.name].compute is None:
+        return Verdict("inconclusive", gate.text, summary.test, None, gate.limit, PERSONS_UNKNOWN)
     if value is None:  # what cannot be computed must not pass
         return Verdict("failed", gate.text, summary.test, None, gate.limit, f"{gate.label} does not apply here")
     adversary = None if by_name()[gate.name].power is None else summary.worst_adversary
@@ -271,7 +274,7 @@ def _holds_always(gate: Gate) -> bool:
 
 
 def _judge_claims(gate: Gate, evidence: Evidence) -> list[Verdict]:
-    chosen = [one for one in _judged(gate, evidence.summaries) if one.claim_holds is not None or one.persons_unknown]
+    chosen = [one for one in _judged(gate, evidence.summaries) if one.claim_holds is not None or one.claim_unknown]
     if not chosen:
         return [Verdict("inconclusive", gate.text, "", None, None, "no test makes a claim that can be checked")]
     return [claim_verdict(one) for one in chosen]
@@ -282,9 +285,8 @@ def claim_verdict(summary: TestSummary) -> Verdict:
     if summary.claim_holds and summary.identical.repeated > 1:
         reason = f"the claim holds for rows, but {_repeated_rows(summary)}"
         return Verdict("inconclusive", "claims hold", summary.test, None, None, reason)
-    if summary.claim_holds is None and summary.persons_unknown:
-        reason = "persons have several rows, and the release does not tell in which classes theirs are"
-        return Verdict("inconclusive", "claims hold", summary.test, None, None, reason)
+    if summary.claim_unknown:
+        return Verdict("inconclusive", "claims hold", summary.test, None, None, PERSONS_UNKNOWN)
     if summary.claim_holds:
         return Verdict("passed", "claims hold", summary.test, None, None, "the claim holds")
     broken, simulation = summary.claim_broken, summary.simulation

@@ -37,6 +37,7 @@ def data_warnings(rows: Rows, person_ids: Sequence[str] = ()) -> list[str]:
     found = [
         *_few_rows(rows),
         *_repeated_ids(person_ids),
+        *rows.doubts,
         *_unused_rows(rows),
         *(line for schema in schemas for line in _many_secrets(schema, rows.used)),
         *_identifiers(rows.table),
@@ -160,10 +161,11 @@ def gate_warnings(
 
 def _untested_rows(summary: TestSummary) -> Iterator[str]:
     """Rows that gates say nothing about: outside a sample or list of rows, or skipped."""
-    tested, skipped = (int(summary.figure(name) or 0) for name in ("records", "skipped"))
+    tested, persons, skipped = (int(summary.figure(name) or 0) for name in ("records", "subjects", "skipped"))
     if summary.sampling is not None:
+        counted = "rows" if persons == tested else "persons"
         yield (
-            f"{summary.test}: gates judge a sample of {tested:,} of {summary.sampling.rows:,} rows; "
+            f"{summary.test}: gates judge a sample of {persons:,} of {summary.sampling.rows:,} {counted}; "
             "a person outside the sample may lie above"
         )
     elif summary.parameters["records"] != "all":

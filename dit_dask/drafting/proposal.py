@@ -15,6 +15,7 @@ from dit_dask.errors import InputError
 from dit_dask.inputs.dialect import Dialect
 from dit_dask.inputs.read import check_names, read_frame, source_dialect
 from dit_dask.risk import Risk, Search
+from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,9 +94,17 @@ def draft_table(
             f"dit init: --subject {subject!r} is missing in {columns[subject].missing:,} rows; every row needs one"
         )
     chosen_subject = subject or _propose_subject(columns, len(frame))
+    if chosen_subject is not None:
+        columns = {name: _count_rare(column, frame, chosen_subject) for name, column in columns.items()}
     chosen = sensitive or [_propose_sensitive(columns, chosen_subject)]
     draft = TableDraft(source, len(frame), columns, dialect, _rank(frame, columns), chosen_subject, ())
     return draft.with_roles(chosen, chosen_subject)
+
+
+def _count_rare(column: ColumnDraft, frame: pd.DataFrame, subject: str) -> ColumnDraft:
+    """Count the values that few persons share, where persons have several rows."""
+    persons = frame[subject].groupby(frame[column.name].astype(str), sort=False).nunique()
+    return replace(column, rare=max(column.rare, int((persons < MIN_DISCLOSED_COUNT).sum())))
 
 
 def _rank(frame: pd.DataFrame, columns: Mapping[str, ColumnDraft]) -> dict[str, Risk]:

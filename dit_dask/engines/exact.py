@@ -150,16 +150,16 @@ def compile_ahead() -> None:
     long, longs, numbers, rule = np.zeros(1, np.int64), np.zeros((2, 1), np.int64), np.zeros(1), (2, False, True)
     cover(rows, order, nodes, -1, 0, order, slots, coverage, longs, steps)
     posterior(coverage, np.array([1, 0]), np.full(1, -1, np.int32))
-    # functions without an entry from Python are compiled for arguments of these types instead of being called;
-    # `evaluate` needs them from the last to the first, so that a process that compiles it has done the first ones meanwhile
+    # functions without an entry from Python are compiled for arguments of these types instead of being called: first those
+    # that `evaluate` calls last, so that a process that compiles it finds them, and does not do the same at the same time
     flat = (numbers, rows, numbers, rows, order, numbers)
     parts = {
         plant: (rows, rows, rows, order, order, rows, order, long, long, order),
         settle_class: (rows, order, True, order, order, rows, longs, coverage, steps, long),
         follow: (rows, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order),
-        decide: (rows, rule, *flat, order, order, order, long, longs, longs, order, order, longs, long),
-        push_own: (rows, rows, rows, rows, 0, 0, 0, order, order, 0, rows, long),
         push_compared: (numbers, rows, numbers, numbers, rows, order, rows, long),
+        push_own: (rows, rows, rows, rows, 0, 0, 0, order, order, 0, rows, long),
+        decide: (rows, rule, *flat, order, order, order, long, longs, longs, order, order, longs, long),
     }
     for function, arguments in parts.items():
         function.compile(tuple(map(typeof, arguments)))

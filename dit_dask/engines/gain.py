@@ -54,24 +54,29 @@ def join_shifts(parts: Sequence[Shift]) -> Shift:
     )
 
 
-def shift_of_persons(shifted: Shift, person: Ints) -> Shift:
-    """Take, for each person in ascending order, the row with the largest distance, the first of equals.
+def shift_of_persons(shifted: Shift, person: Ints, rank: Ints) -> Shift:
+    """Take, for each person in ascending order, the row with the largest distance; of equals, that of the lowest rank.
 
-    That choice does not look at the sign of the gain, so what moves at random cancels out. A prediction changes if that about
-    any row does.
+    The gain is the mean over equals. That choice does not look at the sign of the gain, so what moves at random cancels out. A
+    prediction changes if that about any row does.
     """
-    order = np.lexsort((-shifted.distance, person))
-    starts = np.flatnonzero(np.diff(person[order], prepend=-1))
+    order = np.lexsort((rank, -shifted.distance, person))
+    owner, distance = person[order], shifted.distance[order]
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    sizes = np.diff(np.append(starts, len(order)))
+    is_largest = distance >= np.repeat(distance[starts], sizes)
+    gains = np.add.reduceat(np.where(is_largest, shifted.gain[order], 0.0), starts)
+    ties = np.maximum(1, np.add.reduceat(is_largest.astype(np.int64), starts))
     changed = np.bitwise_or.reduceat(shifted.marks[order] & CHANGED, starts)
     worst = order[starts]
-    return Shift(shifted.distance[worst], shifted.gain[worst], shifted.marks[worst] | changed, shifted.knows_confidence)
+    return Shift(shifted.distance[worst], gains / ties, shifted.marks[worst] | changed, shifted.knows_confidence)
 
 
-def tally_persons(shifted: Shift, person: Ints) -> GainTally:
-    """Count each person once; the largest gain is that of any row."""
+def tally_persons(shifted: Shift, person: Ints, rank: Ints) -> GainTally:
+    """Count each person once; the largest gain is that of any row. `rank` orders rows by what they hold, not by place."""
     if not len(person):
         return GainTally.of(shifted, np.empty(0, np.int64))
-    persons = shift_of_persons(shifted, person)
+    persons = shift_of_persons(shifted, person, rank)
     gains = shifted.gain[~np.isnan(shifted.distance)]
     tally = GainTally.of(persons, np.ones(len(persons.gain), np.int64))
     return replace(tally, largest=float(gains.max()) if len(gains) else None)

@@ -86,16 +86,18 @@ def execute_baselines(runner: TaskRunner, plans: Sequence[BaselinePlan], *, cont
 def baseline_of(plan: BaselinePlan, controls: bool) -> Baseline:
     """On a worker: plant persons, and test the controls; an adversary that refuses these releases is named, not hidden."""
     found: list[ControlSummary] = []
-    for name, procedure in (control_procedures(plan.procedure) if controls else {}).items():
+    is_needed = controls or plan.rows.table.subject is not None  # a real person of several rows may reach most
+    for name, procedure in (control_procedures(plan.procedure) if is_needed else {}).items():
         try:
             found.append(_control(name, procedure, plan))
         except REFUSALS as error:
             found.append(ControlSummary(name, plan.tests, Statistics({}), {}, error=_reason(error)))
+    shown = found if controls else []
     try:
         reached = attainable_by(plan.procedure, plan.rows.table)
-        return Baseline(plan.tests, reached if plan.rows.table.subject is None else _at_least(reached, found), found)
+        return Baseline(plan.tests, reached if plan.rows.table.subject is None else _at_least(reached, found), shown)
     except REFUSALS as error:
-        return Baseline(plan.tests, None, found, _reason(error))
+        return Baseline(plan.tests, None, shown, _reason(error))
 
 
 def _at_least(reached: Attainable | None, controls: Sequence[ControlSummary]) -> Attainable | None:
@@ -152,7 +154,8 @@ def distribution_over_persons(influence: Influence, person: Any, rows: int) -> D
     changed, everyone = influence.predicted != influence.predicted_without, np.ones(len(person), bool)
     distances = {name: shifted.distance for name, shifted in several.items()}
     found = PersonDistances.of(person, influence.distance, changed, everyone, distances)
-    gains = {name: tally_persons(shifted, person) for name, shifted in influence.shifts.items()}
+    ranks = np.arange(len(person))  # records are in lexicographic order
+    gains = {name: tally_persons(shifted, person, ranks) for name, shifted in influence.shifts.items()}
     return replace(found, records=rows, gains=gains).distribution()
 
 

@@ -27,6 +27,7 @@ class CodedColumns:
         self._labels: dict[str, list[Any]] = {name: [] for name in names}
         self._codes: dict[str, list[Any]] = {name: [] for name in names}
         self._others: dict[str, list[Any]] = {name: [] for name in names}
+        self._metadata: Any = None
         self.rows = 0
 
     def add(self, block: Any) -> None:
@@ -34,6 +35,7 @@ class CodedColumns:
         import pyarrow as pa
 
         self.rows += block.num_rows
+        self._metadata = block.schema.metadata
         for name, cells in zip(block.schema.names, block.columns, strict=True):
             if pa.types.is_dictionary(cells.type):
                 cells = cells.cast(cells.type.value_type)
@@ -51,9 +53,7 @@ class CodedColumns:
         import pyarrow as pa
 
         others = {name: pa.chunked_array(self._others.pop(name)) for name in list(self._others) if self._others[name]}
-        plain = pa.table(others).to_pandas(
-            integer_object_nulls=True, date_as_object=True
-        )  # a null makes no float of an integer
+        plain = to_frame(pa.table(others).replace_schema_metadata(self._metadata))
         columns = {}
         for name in list(self._labels):
             labels, codes = self._labels.pop(name), self._codes.pop(name)
@@ -66,6 +66,16 @@ class CodedColumns:
 def _smallest(labels: int) -> Any:
     """The smallest type of integers that has a number for each label, and -1."""
     return np.min_scalar_type(-labels - 1)
+
+
+def to_frame(table: Any) -> pd.DataFrame:
+    """Turn an Arrow table into a frame; what pandas wrote as its index is a column again."""
+    names: list[str] = table.schema.names
+    # integer_object_nulls: a null must not turn large integers into floats
+    frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True, date_as_object=True)
+    index = [name for name in frame.index.names if name in names]
+    numbered: pd.DataFrame = (frame.reset_index(index) if index else frame).reset_index(drop=True)
+    return numbered[names]
 
 
 def _join(labels: Sequence[Any], codes: Sequence[Any]) -> Any:

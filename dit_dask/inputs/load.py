@@ -17,7 +17,7 @@ from dit_dask.inputs.encode import Column
 from dit_dask.inputs.kinds import encode_attribute, has_scale
 from dit_dask.inputs.read import check_names, read_frame, read_source
 from dit_dask.inputs.sensitive import encode_sensitive, join_members
-from dit_dask.inputs.subject import number_persons
+from dit_dask.inputs.subject import Persons, number_persons
 from dit_dask.storage.redaction import public_url
 from dit_dask.values.arrays import Bools, Ints
 from dit_dask.values.numbers import DECIMAL
@@ -97,14 +97,20 @@ def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None
         attribute, codes[:, position] = encode_attribute(used_columns[name], described, config)
         attributes.append(attribute)
     members = {one.name: encode_sensitive(used_columns[one.column], one, config) for one in schema.members}
-    subject = None if schema.subject is None else number_persons(frame[schema.subject].iloc[used], config)
+    persons = Persons(None) if schema.subject is None else _find_persons(frame, schema.subject, used, config)
     dropped = int(incomplete.sum())
     loaded = []
     for one in schema.secrets:
         secret, secret_codes = join_members(one, members)
-        table, index = collapse(Schema(tuple(attributes), secret, schema.subject), codes, secret_codes, subject)
-        loaded.append(Rows(table, index, len(frame), dropped, count_persons(table)[index], files, source_row=used))
+        table, index = collapse(Schema(tuple(attributes), secret, schema.subject), codes, secret_codes, persons.person)
+        counts = count_persons(table)[index]
+        loaded.append(Rows(table, index, len(frame), dropped, counts, files, source_row=used, doubts=persons.doubts))
     return replace(loaded[0], further=tuple(loaded[1:])), frame[wanted], used
+
+
+def _find_persons(frame: pd.DataFrame, subject: str, used: Ints, config: Config) -> Persons:
+    missing = missing_cells(frame, [subject], config.data.missing)[used]
+    return number_persons(frame[subject].iloc[used], missing)
 
 
 def _category_columns(config: Config) -> set[str]:

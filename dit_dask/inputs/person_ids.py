@@ -37,11 +37,11 @@ def repeated_person_ids(config: Config, frame: pd.DataFrame | None = None) -> li
 
     Only columns with such a name are read. A source whose names cannot be looked up has none.
     """
-    if getattr(config.checked_schema, "subject", None) is not None:
-        return []
     try:
         names = _column_names(config) if frame is None else [str(name) for name in frame.columns]
-        chosen = [name for name in dict.fromkeys(names) if looks_like_person_id(name) and names.count(name) == 1]
+        subject = config.checked_schema.subject
+        telling = [name for name in dict.fromkeys(names) if looks_like_person_id(name) and name != subject]
+        chosen = [name for name in telling if names.count(name) == 1]
         if not chosen:
             return []
         cells = (_read_again(config, chosen) if frame is None else frame).rename(columns=str)

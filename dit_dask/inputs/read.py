@@ -15,7 +15,7 @@ from dit_dask.config.document import Config
 from dit_dask.config.table import CsvConfig
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
-from dit_dask.inputs.coded import BLOCK_BYTES, BLOCK_ROWS, CodedColumns
+from dit_dask.inputs.coded import BLOCK_BYTES, BLOCK_ROWS, CodedColumns, to_frame
 from dit_dask.inputs.dialect import NAMES, NO_QUOTE, PEEKED_BYTES, Dialect, NumberColumns, Peeked, decode, find_dialect
 from dit_dask.inputs.header import read_header
 from dit_dask.inputs.quotes import CountedLines, check_quotes
@@ -276,14 +276,11 @@ def _read_parquet(file: Any, columns: Sequence[str] | None, where: str, *, is_co
         for block in content.iter_batches(BLOCK_ROWS, columns=list(columns), use_threads=False):
             coded.add(block)
         return coded.frame()
-    # integer_object_nulls: a null must not turn large integers into floats
     table = content.read(columns=list(columns))
     for place, column in enumerate(table.schema):
         if pa.types.is_dictionary(column.type):
             table = table.set_column(place, column.name, table.column(place).cast(column.type.value_type))
-    frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True, date_as_object=True)
-    index = [name for name in frame.index.names if name in columns]  # pandas wrote it as a column, and makes it the index again
-    return (frame.reset_index(index) if index else frame).reset_index(drop=True)[list(columns)]
+    return to_frame(table)[list(columns)]
 
 
 def check_names(names: Sequence[str], columns: Sequence[str], where: str, note: str = "") -> None:

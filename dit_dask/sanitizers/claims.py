@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Bools, Codes, Ints
 
 FEWEST_REPEATED = 20  # distinct records whose counts have a common divisor only if rows are repeated
+MOST_PAIRS, BLOCK_TUPLES = 10**9, 256  # of tuples with classes, where the persons of a class are counted
 MOST_COMPARISONS = 10**7  # of records with classes, where a release has no tree
 
 
@@ -82,7 +83,8 @@ NO_IDENTICAL_ROWS = IdenticalRows()
 class Recheck:
     """What a release publishes, counted anew; `homogeneous`: the share of rows in classes with one sensitive value.
 
-    `persons_unknown`: persons have several rows, and the release does not tell in which classes theirs are.
+    `persons_unknown`: persons have several rows, and the release does not tell in which classes theirs are; `claim_unknown`:
+    nor whether the claim holds.
     """
 
     classes: int | None
@@ -93,6 +95,7 @@ class Recheck:
     homogeneous: float = 0.0
     identical: IdenticalRows = NO_IDENTICAL_ROWS
     persons_unknown: bool = False
+    claim_unknown: bool = False
 
 
 def recheck(release: Release, claim: Claim | None, table: Table | None = None) -> Recheck:
@@ -120,7 +123,8 @@ def recheck(release: Release, claim: Claim | None, table: Table | None = None) -
     smallest = int(persons.size.min()) if persons.is_exact else None
     identical = NO_IDENTICAL_ROWS if table is None else _identical_rows(release, claim, group, counts, table)
     figures = int(broken.sum()), int(rows[broken].sum()), homogeneous, identical
-    return Recheck(len(rows), smallest, holds, *figures, persons_unknown=claim is not None and holds is None)
+    unknown = not persons.is_exact, claim is not None and holds is None
+    return Recheck(len(rows), smallest, holds, *figures, *unknown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,22 +158,37 @@ def _possible_groups(release: Release, group: Ints, table: Table) -> tuple[Ints,
     """Return pairs (record, group that its row may be in); None if finding them would take too long."""
     if release.tree is not None:
         return np.arange(table.distinct), group[_descend(release.tree, table.codes)]
-    base, index = collapse(table.schema, table.codes, table.secret)
-    if len(release.counts) * base.distinct > MOST_COMPARISONS:
+    tuples, tuple_of = np.unique(table.codes, axis=0, return_inverse=True)
+    if len(release.counts) * len(tuples) > MOST_PAIRS:
         return None
-    records, groups = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    rows_of = np.split(np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))[:-1])
-    for record, (target, secret) in enumerate(zip(base.codes, base.secret, strict=True)):
-        covering = release.covers(target).all(axis=1) & (release.counts[:, secret] > 0)
-        found = np.unique(group[covering])
-        records.append(np.repeat(rows_of[record], len(found)))
-        groups.append(np.tile(found, len(rows_of[record])))
-    return np.concatenate(records), np.concatenate(groups)
+    columns = [release.published.coverage(place, len(one.levels)) for place, one in enumerate(table.schema.quasi_identifiers)]
+    found = [np.empty((0, 2), np.int64)]
+    for first in range(0, len(tuples), BLOCK_TUPLES):
+        block = tuples[first : first + BLOCK_TUPLES]
+        covers = np.ones((len(block), len(release.counts)), bool)
+        for (value, covered), codes in zip(columns, block.T, strict=True):
+            covers &= covered[:, codes].T[:, value]
+        place, covering = np.nonzero(covers)
+        found.append(np.column_stack([first + place, covering]))
+    return _by_record(np.concatenate(found), tuple_of.ravel(), release, group, table)
+
+
+def _by_record(found: Ints, tuple_of: Ints, release: Release, group: Ints, table: Table) -> tuple[Ints, Ints]:
+    """Turn pairs (tuple, class) into distinct pairs (record, group) whose class publishes the secret of the record."""
+    starts = np.searchsorted(found[:, 0], tuple_of)
+    lengths = np.searchsorted(found[:, 0], tuple_of, "right") - starts
+    record = np.repeat(np.arange(table.distinct), lengths)
+    inside = np.arange(len(record)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    covering = found[np.repeat(starts, lengths) + inside, 1]
+    kept = release.counts[covering, table.secret[record]] > 0
+    groups = int(group.max(initial=0)) + 1
+    pairs = distinct(record[kept] * groups + group[covering[kept]])
+    return pairs // groups, pairs % groups
 
 
 def _identical_rows(release: Release, claim: Claim | None, group: Ints, counts: Ints, table: Table) -> IdenticalRows:
     """Test every group again with each distinct record counted once."""
-    if table.schema.subject is not None:  # persons are known: equal rows of two are two
+    if table.subject is not None:  # persons are known: equal rows of two are two
         return NO_IDENTICAL_ROWS
     if table.ids is not None:
         table = collapse(table.schema, table.codes, table.secret)[0]

@@ -48,6 +48,10 @@ class Table:
         """The number of persons: that of rows unless some belong together."""
         return self.rows if self.subject is None else int(np.count_nonzero(np.bincount(self.subject)))
 
+    def ranks(self) -> Ints:
+        """Return (records,): the place of each record in lexicographic order of q and s."""
+        return np.arange(self.distinct) if self.ids is None else collapse(self.schema, self.codes, self.secret)[1]
+
     def without(self, record: int) -> Table:
         """Remove one row of a distinct record, or all rows of its person; the domain stays that of the whole table."""
         if self.subject is not None:
@@ -104,6 +108,7 @@ class Rows:
     files: tuple[str, ...] = ()
     frame: pd.DataFrame | None = None
     source_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    doubts: tuple[str, ...] = ()  # what is strange about the ids of persons
     further: tuple[Rows, ...] = ()
 
     @property
@@ -139,6 +144,10 @@ class Rows:
     def person(self) -> Ints | None:
         """The person of each used row, where some have several."""
         return None if self.table.subject is None else self.table.subject[self.index]
+
+    def count_persons(self, audited: Ints) -> int:
+        """How many persons have these rows."""
+        return len(audited) if self.person is None else len(np.unique(self.person[audited]))
 
     def row_by_row(self) -> Rows:
         """The same rows, each a record of its own, in file order."""

@@ -138,3 +138,68 @@ def test_few_persons_are_not_shown_to_everyone(tmp_path: Path) -> None:
     assert result.tests[0]["delta"] is not None
     shared = json.loads((Path(result.url) / "summary.json").read_text())
     assert (shared[0]["delta"], shared[0]["withheld"]) == (None, True)
+
+
+def without_time(result: Any) -> list[dict[str, Any]]:
+    return [{key: value for key, value in one.items() if key != "seconds"} for one in result.tests]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_figure_depends_on_the_order_of_rows(seed: int) -> None:
+    """Visits with the same q and other diagnoses have the same d, and other gains."""
+    frame = visits().assign(ward="a")
+    tests = [*TESTS, {"sanitizer": "raw"}]
+    plain = dit.audit(frame, schema=SCHEMA, tests=tests)
+    order = np.random.default_rng(seed).permutation(len(frame))
+    moved = dit.audit(frame.iloc[order].reset_index(drop=True), schema=SCHEMA, tests=tests)
+    assert without_time(plain) == without_time(moved)
+    raw, control = plain.tests[1], plain.verdict.controls[0]
+    assert raw["mean_gain"] == pytest.approx(control.statistics.figure("mean_gain"), abs=1e-15)
+    assert raw["mean"] == control.statistics.figure("mean")
+
+
+def test_a_list_of_rows_tests_their_persons_whole() -> None:
+    frame = visits()
+    whole = dit.audit(frame, schema=SCHEMA, tests=TESTS).distances()
+    listed = dit.audit(frame, schema=SCHEMA, tests=[TESTS[0] | {"records": [3, 77]}]).distances()
+    chosen = set(frame["patient"].iloc[[3, 77]])
+    assert listed["record"].tolist() == np.flatnonzero(frame["patient"].isin(chosen)).tolist()
+    np.testing.assert_array_equal(listed["distance"], whole["distance"].iloc[listed["record"]])
+
+
+def test_measures_list_no_value_that_ten_rows_of_one_person_have(tmp_path: Path) -> None:
+    rare = pd.DataFrame({"patient": [999] * 12, "age": [95] * 12, "ward": ["kuru-ward"] * 12, "icd": ["kuru"] * 12})
+    frame = pd.concat([visits(), rare], ignore_index=True)
+    measures = [{"name": "discrimination", "target": "icd", "keys": ["ward"]}, {"name": "discrimination", "attack": "skewness"}]
+    result = dit.audit(frame, schema=SCHEMA, tests=TESTS, measures=measures, output=str(tmp_path))
+    texts = (
+        "".join(path.read_text() for path in Path(result.url).glob("*.json")) + (Path(result.url) / "report.html").read_text()
+    )
+    assert "kuru" not in texts
+    assert {entry["persons"] for entry in result.measures} == {81}
+    with pytest.raises(InputError, match=r"measures\[0\] names 'patient', which is schema.subject"):
+        dit.audit(frame, schema=SCHEMA, measures=[{"name": "discrimination", "target": "icd", "keys": ["patient"]}])
+
+
+def test_files_of_few_persons_are_closed(tmp_path: Path) -> None:
+    tests = [{"sanitizer": {"name": "mondrian", "k": 2}}]
+    result = dit.audit(visits(120, 9), schema=SCHEMA, tests=tests, output=str(tmp_path))
+    closed = ("summary.json", "verdict.json", "report.html", "distributions.parquet")
+    assert {oct((Path(result.url) / name).stat().st_mode & 0o777) for name in closed} == {"0o600"}
+
+
+def test_ids_that_look_wrong_are_named_in_warnings() -> None:
+    frame = visits()
+    spelled = frame.assign(patient=[f" P{one}" if row % 2 else f"p{one}" for row, one in enumerate(frame["patient"])])
+    missing = frame.assign(patient=["NA" if one < 5 else f"p{one}" for one in frame["patient"]])
+    single = frame.rename(columns={"patient": "patient_id"}).assign(visit=[f"v{row}" for row in range(len(frame))])
+    assert any("differ from others only in spaces, case" in text for text in _warnings(spelled, "patient"))
+    assert any("a value such as NA" in text for text in _warnings(missing, "patient"))
+    warned = _warnings(single, "visit")
+    assert any("every value of schema.subject 'visit' has one row" in text for text in warned)
+    assert any("set schema.subject: patient_id" in text for text in warned)
+    assert not any("subject" in text for text in _warnings(frame, "patient"))
+
+
+def _warnings(frame: pd.DataFrame, subject: str) -> list[str]:
+    return list(dit.audit(frame, schema=SCHEMA | {"subject": subject}, tests=TESTS).verdict.warnings)

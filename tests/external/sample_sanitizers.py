@@ -253,3 +253,9 @@ def first_letters(frame: pd.DataFrame) -> pd.DataFrame:
 def shuffles_names(frame: pd.DataFrame) -> pd.DataFrame:
     """Publish names of others: joint values with them are made up."""
     return decades(frame).assign(name=frame["name"].to_numpy()[::-1])
+
+
+def tens(frame: pd.DataFrame) -> pd.DataFrame:
+    """Publish ages in bands of ten, and all else as it is."""
+    low = frame["age"] // 10 * 10
+    return frame.assign(age=[f"[{start}, {start + 10})" for start in low])

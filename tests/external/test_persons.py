@@ -12,6 +12,7 @@ import pytest
 
 import dit_dask as dit
 from dit_dask.cli import main
+from dit_dask.errors import RunError
 from tests.external import sample_sanitizers
 from tests.external.people_audit import HERE, SCHEMA, people, python_sanitizer
 
@@ -115,3 +116,27 @@ def test_a_sanitizer_sees_the_subject_only_if_it_is_named(columns: list[str], tm
     seen = tmp_path / "seen"
     audit(python_sanitizer("logs_columns", params={"log": str(seen)}, columns=columns))
     assert ("whose" in seen.read_text()) is bool(columns)
+
+
+def test_releases_made_without_a_subject_are_refused(tmp_path: Path) -> None:
+    """Each lacks one row; with a subject it would have to lack all rows of the person, and would show too little."""
+    frame = table().drop(columns="whose")
+    sample_sanitizers.decades(frame).to_csv(tmp_path / "full.csv", index=False)
+    for row in range(len(frame)):
+        sample_sanitizers.decades(frame.drop(index=row)).to_csv(tmp_path / f"{row}.csv", index=False)
+    sanitizer = {"name": "precomputed", "full": f"{tmp_path}/full.csv", "without": f"{tmp_path}/{{record}}.csv"}
+    with pytest.raises(RunError, match=r"has 59 rows, more than the 57 of the table it is a release of"):
+        audit(sanitizer)
+
+
+def test_persons_are_counted_in_many_classes_of_a_foreign_release() -> None:
+    rng = np.random.default_rng(0)
+    whose = rng.integers(0, 1000, 4000)
+    frame = pd.DataFrame({"age": rng.integers(0, 400, 4000), "town": rng.choice(list("abcd"), 4000)})
+    frame = frame.assign(job=rng.choice(list("xyz"), 4000), illness=rng.choice(list("pq"), 4000), whose=whose)
+    test = {"sanitizer": python_sanitizer("tens", claim={"k": 2}), "adversary": "conditional-frequency", "records": [0]}
+    with chdir(HERE):
+        result = dit.audit(frame, schema=dict(SCHEMA) | {"subject": "whose"}, tests=[test], claims="report")
+    persons = frame.assign(age=frame["age"] // 10).groupby(["age", "town", "job"])["whose"].nunique()
+    assert (result.tests[0]["smallest_class"], result.tests[0]["classes"]) == (persons.min(), len(persons))
+    assert result.tests[0]["claim_holds"] is bool(persons.min() >= 2)

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 from uuid import uuid4
@@ -183,7 +184,23 @@ class Precomputed:
     def sanitize(self, frame: pd.DataFrame, ids: Ints, _seed: int) -> pd.DataFrame:
         """Read the file that belongs to these rows."""
         missing = np.setdiff1d(np.arange(len(frame)), ids)  # several rows of one person, named by the first
-        url = self.full if not len(missing) else self.url(int(missing[0]))
+        if not len(missing):
+            return self._read(self.full)
+        url = self.url(int(missing[0]))
+        release = self._read(url)
+        if len(release) > len(ids) and self._full_rows <= len(frame):
+            raise ExternalSanitizerError(
+                f"{public_url(url)} has {len(release):,} rows, more than the {len(ids):,} of the table it is a release of; "
+                "releases made with another schema.subject are others (dit leave-out writes the tables)"
+            )
+        return release
+
+    @cached_property
+    def _full_rows(self) -> int:
+        """How many rows the release of the whole table has."""
+        return len(self._read(self.full))
+
+    def _read(self, url: str) -> pd.DataFrame:
         location = Location(url, self.storage_options)
         fs, path = filesystem(location, "sanitizer")
         try:
