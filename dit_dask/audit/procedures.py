@@ -12,7 +12,7 @@ from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, Adversary, default_pa
 from dit_dask.adversaries.prior import read_prior
 from dit_dask.audit.identity import short_hash
 from dit_dask.config.components import Component, ComponentConfig, Components
-from dit_dask.config.constraints import Choice, Field, Integer, ListOf, OneOf, Record, Text
+from dit_dask.config.constraints import Choice, Field, Integer, ListOf, OneOf, Record, Refused, Text
 from dit_dask.config.document import RecordSample, TestConfig
 from dit_dask.config.registry import Context, Kind
 from dit_dask.distances import DISTANCES
@@ -142,6 +142,7 @@ def noisy_record(_disjoint: bool) -> Record:
             "method": method,
             "samples": Field(Integer(2), 25_000, sweep=True, description="a side, where simulated"),
             "coupling": coupling,
+            "prior": Field(Refused("noisy counts are the belief itself, so a test of them takes no prior"), None),
             "engine": Field(Choice(("auto",)), "auto", description="follows from the method"),
             "records": RECORDS,
         }

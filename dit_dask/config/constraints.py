@@ -180,6 +180,22 @@ class Anything(Leaf):
 
 
 @dataclass(frozen=True)
+class Refused(Leaf):
+    """A key that other tests have: the reason says why this one does not."""
+
+    reason: str
+
+    def check(self, value: Any, where: str) -> None:
+        """Only nothing passes."""
+        if value is not None:
+            raise InputError(f"{where}: {self.reason}")
+
+    def schema(self) -> dict[str, Any]:
+        """Describe the constraint as JSON Schema."""
+        return {"type": "null"}
+
+
+@dataclass(frozen=True)
 class ListOf:
     """A list of equal things."""
 

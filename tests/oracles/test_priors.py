@@ -187,7 +187,7 @@ def test_dates_are_no_groups(tmp_path: Path) -> None:
 
 
 def test_noisy_counts_have_no_prior() -> None:
-    with pytest.raises(InputError, match=r"tests\[0\]: key: unknown 'prior'"):
+    with pytest.raises(InputError, match=r"tests\[0\].prior: noisy counts are the belief itself"):
         checked(WORKED_SCHEMA, [{"sanitizer": {"name": "laplace", "epsilon": 1}, "prior": "prior.csv"}])
 
 

@@ -17,11 +17,15 @@ from dit_dask.encoders import Encoder, is_relative
 from dit_dask.encoders.by_kind import to_bits
 from dit_dask.encoders.names import CATEGORICAL, CONTINUOUS, NAMES
 from dit_dask.encoders.tf import TF
+from dit_dask.engines import ENGINES
 from dit_dask.engines.brute_force import influence
+from dit_dask.engines.controls import attainable_by
 from dit_dask.errors import InputError
+from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Ranges, Release, Sets
 from dit_dask.values.schema import Schema
 from tests.audits import WORKED, WORKED_SCHEMA, checked, loaded, points
+from tests.properties.test_power import candidates, planted
 
 # flat hierarchies are in the order of labels; that of the appendix is Male, Female
 AGES = list(range(15, 91))
@@ -188,6 +192,43 @@ def test_tests_with_the_same_quantiles_share_one_table() -> None:
     before, scaling, tf, again, *_ = points(rows, SCHEMA, tests)
     assert before.rows is again.rows
     assert scaling.rows is tf.rows is rows
+
+
+@pytest.mark.parametrize("subject", [None, "who"])
+@pytest.mark.parametrize("categorical", CATEGORICAL)
+def test_quantiles_before_are_the_same_as_a_table_that_has_them(subject: str | None, categorical: str) -> None:
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame({"age": rng.integers(15, 90, 60), "town": rng.choice(list("abc"), 60)})
+    frame = frame.assign(disease=rng.choice(["flu", "cough", "gout"], 60), who=rng.integers(0, 40, 60))
+    cuts = sorted(frame["age"])[14:45:15]  # the 15th, 30th and 45th smallest age
+    labels = [f"quantile {sum(age > cut for cut in cuts) + 1} of 4" for age in frame["age"]]
+    found = []
+    for table, kind, continuous in ((frame, "numeric", "quantiles-before"), (frame.assign(age=labels), "categorical", "tf")):
+        schema = {"quasi_identifiers": {"age": {"kind": kind}, "town": {"kind": "categorical"}}, "sensitive": "disease"}
+        schema |= {} if subject is None else {"subject": subject}
+        more = {"quantiles": 4} if kind == "numeric" else {}
+        encoder = {"continuous": continuous, "categorical": categorical, **more}
+        (test,) = points(loaded(table, schema), schema, [{"sanitizer": {"name": "mondrian", "k": 2}, "encoder": encoder}])
+        everyone = np.arange(test.rows.table.distinct)
+        shifts = ENGINES[test.engine].influence(test.rows.table, everyone, test.procedure).shifts
+        found.append([shifts[name].distance[test.rows.index] for name in ("bernoulli-nb", "conditional-frequency")])
+        found[-1].append(test.rows.multiplicity)
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_a_planted_person_is_encoded_like_the_others() -> None:
+    rows = loaded(WORKED, WORKED_SCHEMA)
+    (test,) = points(rows, WORKED_SCHEMA, [{"sanitizer": "raw", "encoder": "bounds-hot", "adversary": "bernoulli-nb"}])
+    procedure, table = test.procedure, rows.table
+    (adversary,) = procedure.adversaries.values()
+    distances = []
+    for q, secret in candidates(table):
+        released = [Raw().release(one, np.random.default_rng(0)) for one in (planted(table, q, secret), table)]
+        sides = [adversary.beliefs(release, procedure.encoder, np.array(q, np.int32)) for release in released]
+        distances.append(np.abs(sides[0] - sides[1]).sum())
+    found = attainable_by(procedure, table)
+    assert found is not None
+    assert found.distance == max(distances)
 
 
 class Counting(GaussianNB):
