@@ -73,7 +73,7 @@ class Manifest:
             "status": self.status,
             "config": self.config,
             "files": list(self.files),
-            "input": asdict(self.input),
+            "input": {key: value for key, value in asdict(self.input).items() if value is not None},
             "versions": dict(self.versions),
             "seed": self.seed,
             "timings": {key: value for key, value in asdict(self.timings).items() if value is not None},

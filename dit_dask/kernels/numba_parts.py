@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from llvmlite.binding import parse_bitcode
@@ -90,6 +91,12 @@ class InnerCache(FunctionCache):  # type: ignore[misc]
     """The cache of inner functions, for processes that compile functions which have them in common."""
 
     _impl_class = InnerCacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a function, or compile it again where the cache was written by another version of this module."""
+        with suppress(LookupError, RuntimeError, TypeError, ValueError):
+            return super().load_overload(sig, target_context)
+        return None
 
 
 class InnerCompiler(Compiler):  # type: ignore[misc]
