@@ -82,7 +82,7 @@ def test_marks_of_missing_cells_are_no_ordinary_labels_unless_they_are_declared(
 def test_gates_on_a_sample_are_gates_on_a_sample() -> None:
     rows, gate = loaded(people(), SCHEMA), parse("delta <= 1", "g")
     sampling = {"rows": 400, "confidence": 0.95, "share_over": {}, "above_delta_at_most": 0.1}
-    sampled = summary("a", delta=0.5, records=30, sampling=sampling)
+    sampled = summary("a", delta=0.5, records=30, subjects=30, sampling=sampling)
     all_rows = summary("b", delta=0.5, records=400)
     expected = ["a: gates judge a sample of 30 of 400 rows; a person outside the sample may lie above"]
     assert gate_warnings([gate], {}, [sampled, all_rows], rows) == expected

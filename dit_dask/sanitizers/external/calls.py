@@ -188,7 +188,7 @@ class Precomputed:
             return self._read(self.full)
         url = self.url(int(missing[0]))
         release = self._read(url)
-        if len(release) > len(ids) and self._full_rows <= len(frame):
+        if len(missing) > 1 and len(release) > len(ids) and self._full_rows <= len(frame):
             raise ExternalSanitizerError(
                 f"{public_url(url)} has {len(release):,} rows, more than the {len(ids):,} of the table it is a release of; "
                 "releases made with another schema.subject are others (dit leave-out writes the tables)"
