@@ -40,26 +40,23 @@ class Notes(Silent):
         self.texts.append(text)
 
 
-@pytest.fixture(scope="module")
-def shared_client() -> Iterator[Client]:
-    """Two workers for all tests of this module."""
-    with cluster.connect(replace(DEFAULT, workers=2)) as client:
-        yield client
-
-
 def import_package() -> None:
     import_module("dit_dask.run")
 
 
 @pytest.fixture
-def client(shared_client: Client) -> Iterator[Client]:
-    """The workers go on after a test that stopped them; they have imported what would take some of the stall limit."""
-    shared_client.wait_for_workers(2, timeout=60)
-    shared_client.run(import_package)
-    yield shared_client
-    for nanny in shared_client.cluster.workers.values():
-        with suppress(ProcessLookupError):
-            os.kill(nanny.pid, signal.SIGCONT)
+def client() -> Iterator[Client]:
+    """Two workers for one test, for Dask may not start one again that is killed while it starts.
+
+    They have imported what would take some of the stall limit, and go on after a test that stopped them.
+    """
+    with cluster.connect(replace(DEFAULT, workers=2)) as client:
+        client.wait_for_workers(2, timeout=120)
+        client.run(import_package)
+        yield client
+        for nanny in client.cluster.workers.values():
+            with suppress(ProcessLookupError):
+                os.kill(nanny.pid, signal.SIGCONT)
 
 
 @pytest.fixture
