@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 ANJANA := .venv-anjana
 ANJANA_STAMP := $(ANJANA)/.installed
 
-.PHONY: setup third-party demo test test-slow check bench clean
+.PHONY: setup third-party demo test coverage test-slow check bench clean
 
 setup: $(STAMP)
 
@@ -31,6 +31,10 @@ demo: setup
 
 # files in the order of their folders, so that the long ones of tests/cluster do not come last
 test: setup third-party
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+# tracing every line makes tests of plain Python up to twice as slow
+coverage: setup third-party
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 test-slow: setup third-party
