@@ -13,8 +13,9 @@ import numpy as np
 
 from dit_dask.adversaries import default_panel
 from dit_dask.config.constraints import result_document
+from dit_dask.config.data import DATA
 from dit_dask.config.document import Config
-from dit_dask.config.table import DATA, SCHEMA
+from dit_dask.config.schema import SCHEMA
 from dit_dask.sanitizers import SANITIZERS
 from dit_dask.storage.redaction import public_url
 from dit_dask.values.table import Rows

@@ -12,7 +12,8 @@ from dit_dask.audit.manifest import Manifest, now
 from dit_dask.audit.statistics import Figure, by_name, number_of, plain
 from dit_dask.audit.summary import TestSummary
 from dit_dask.config.constraints import result_document
-from dit_dask.config.table import DATA, SCHEMA
+from dit_dask.config.data import DATA
+from dit_dask.config.schema import SCHEMA
 from dit_dask.errors import InputError, RunError
 from dit_dask.storage.documents import render_json
 from dit_dask.storage.folder import Folder

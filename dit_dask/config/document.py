@@ -24,7 +24,8 @@ from dit_dask.config.constraints import (
     Text,
     declared,
 )
-from dit_dask.config.table import DATA, SCHEMA, STORAGE_OPTIONS, DataConfig, SchemaConfig, check_schema
+from dit_dask.config.data import DATA, STORAGE_OPTIONS, DataConfig
+from dit_dask.config.schema import SCHEMA, SchemaConfig, check_schema
 from dit_dask.config.yaml import read_document
 from dit_dask.errors import InputError, quote
 from dit_dask.storage.filesystem import resolved_texts

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.config.table import AttributeConfig, HierarchyRule
+from dit_dask.config.schema import AttributeConfig, HierarchyRule
 from dit_dask.errors import InputError
 from dit_dask.inputs.dates import parse_dates
 from dit_dask.inputs.dialect import COMMA_DECIMAL, Dialect

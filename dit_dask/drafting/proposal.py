@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import Config, check_document
-from dit_dask.config.table import HierarchyRule
+from dit_dask.config.schema import HierarchyRule
 from dit_dask.config.yaml import apply_override
 from dit_dask.drafting.columns import NEAR_UNIQUE, ColumnDraft, draft_column, is_subject_name
 from dit_dask.errors import InputError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask.config.table import AttributeConfig
+from dit_dask.config.schema import AttributeConfig
 from dit_dask.errors import InputError, quote
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from dit_dask.config.table import SEPARATORS, CsvConfig
+from dit_dask.config.data import SEPARATORS, CsvConfig
 from dit_dask.errors import InputError, quote
 from dit_dask.inputs.quotes import check_quotes
 from dit_dask.values.numbers import DECIMAL

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dit_dask.config.document import Config
-from dit_dask.config.table import HierarchyRule
+from dit_dask.config.schema import HierarchyRule
 from dit_dask.errors import InputError, quote
 from dit_dask.inputs.source import read_text
 from dit_dask.storage.redaction import public_url

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dit_dask.config.document import Config
-from dit_dask.config.table import AttributeConfig
+from dit_dask.config.schema import AttributeConfig
 from dit_dask.errors import InputError
 from dit_dask.inputs.dates import parse_dates, to_text
 from dit_dask.inputs.encode import (

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask import seeds
+from dit_dask.config.data import DROP_ROWS
 from dit_dask.config.document import Config
-from dit_dask.config.table import DROP_ROWS
 from dit_dask.errors import InputError, unknown
 from dit_dask.inputs.encode import Column
 from dit_dask.inputs.kinds import encode_attribute, has_scale

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from dit_dask.config.data import CsvConfig
 from dit_dask.config.document import Config
-from dit_dask.config.table import CsvConfig
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
 from dit_dask.inputs.coded import BLOCK_BYTES, BLOCK_ROWS, CodedColumns, to_frame

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.config.document import Config
-from dit_dask.config.table import SensitiveConfig
+from dit_dask.config.schema import SensitiveConfig
 from dit_dask.errors import InputError
 from dit_dask.inputs.encode import MISSING, Column, encode_numeric, label_cells, ordered_levels, refuse_label
 from dit_dask.inputs.hierarchies import Labels, make_hierarchy

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dit_dask import seeds
 from dit_dask.config.constraints import Field, Flag, OneOf, Record, Text
+from dit_dask.config.data import STORAGE_OPTIONS
 from dit_dask.config.registry import Kind
-from dit_dask.config.table import STORAGE_OPTIONS
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
 

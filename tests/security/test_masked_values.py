@@ -16,7 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 import dit_dask as dit
 from dit_dask.audit.grammar import check_config
 from dit_dask.cli import main
-from dit_dask.config.table import CsvConfig
+from dit_dask.config.data import CsvConfig
 from dit_dask.errors import DitError, ExternalSanitizerError, InputError, RunError, describe
 from dit_dask.inputs.header import read_header
 from dit_dask.inputs.load import load

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dit_dask.config.constraints import Anything, Choice, Field, Flag, Integer, ListOf, MapOf, Number, Record, Text
+from dit_dask.config.data import STORAGE_OPTIONS
 from dit_dask.config.registry import Context, Kind
-from dit_dask.config.table import STORAGE_OPTIONS
 from dit_dask.errors import InputError
 from dit_dask.sanitizers.claims import AllOf, Claim, KAnonymity, LDiversity
 from dit_dask.sanitizers.external.calls import RECORD, Command, Function, Precomputed, ProcessLimits
