@@ -188,37 +188,60 @@ def add_children(
     return nodes, used
 
 
+@inner
+def link_nodes(nodes: Ints, first: int, used: int) -> None:
+    """Let each of the nodes to split point to the next one, until it is split."""
+    for node in range(first, used):
+        nodes[node, PAST] = node + 1 if node + 1 < used else -1
+
+
+@inner
+def open_node(
+    nodes: Ints, node: int, numbers: Floats, attributes: Ints, spans: Floats, node_widths: Floats, state: Ints, widths: Floats
+) -> None:
+    """Set the state that a node inherited, and its widths."""
+    for column in range(len(state)):
+        state[column] = nodes[node, STATE + column]
+    measure(state, numbers, attributes, spans, node_widths, widths)
+
+
+@inner
+def close_node(
+    rows: Ints, attributes: Ints, tree: Ints, turns: Ints, order: Ints, nodes: Ints, node: int, used: int, state: Ints,
+    attribute: int, parts: int, split: int, following: int, ends: Longs, moved: Ints,
+) -> tuple[Ints, int, int]:
+    """Make a node a class or give it children; return the nodes, how many lines are used, and the next node to split."""
+    waiting = nodes[node, PAST]
+    if attribute < 0:
+        set_class(nodes[node], state, attributes, tree)
+        return nodes, used, waiting
+    child = used
+    nodes, used = add_children(
+        rows, attributes, tree, turns, order, nodes, node, used, state, attribute, parts, split, following, ends, moved
+    )
+    for later in range(child, used):
+        nodes[later, PAST] = later + 1 if later + 1 < used else waiting
+    return nodes, used, child
+
+
 @compiled
 def grow(
     rows: Ints, rule: Rule, numbers: Floats, attributes: Ints, spans: Floats, tree: Ints, turns: Ints, node_widths: Floats,
     order: Ints, nodes: Ints, first: int, used: int, tally: Longs, values: Longs, counts: Longs, ends: Longs, moved: Ints,
 ) -> tuple[Ints, int]:
     """Split the nodes first..used - 1 and all their descendants; return the nodes, perhaps lengthened, and the lines used."""
-    dimensions = len(spans)
-    state, widths = np.empty(2 * dimensions, np.int32), np.empty(dimensions)
-    for node in range(first, used):
-        nodes[node, PAST] = node + 1 if node + 1 < used else -1  # until it is split, a link to the next node to split
+    state, widths = np.empty(2 * len(spans), np.int32), np.empty(len(spans))
+    link_nodes(nodes, first, used)
     node = first
     while node >= 0:
-        waiting = nodes[node, PAST]
-        for column in range(2 * dimensions):
-            state[column] = nodes[node, STATE + column]
-        measure(state, numbers, attributes, spans, node_widths, widths)
+        open_node(nodes, node, numbers, attributes, spans, node_widths, state, widths)
         part = order[nodes[node, START] : nodes[node, STOP]]
         attribute, parts, split, following = choose_split(
             rows, part, rule, attributes, tree, turns, state, widths, tally, values, counts
         )
-        if attribute < 0:
-            set_class(nodes[node], state, attributes, tree)
-        else:
-            child = used
-            nodes, used = add_children(
-                rows, attributes, tree, turns, order, nodes, node, used, state, attribute, parts, split, following, ends, moved
-            )
-            for later in range(child, used):
-                nodes[later, PAST] = later + 1 if later + 1 < used else waiting
-            waiting = child
-        node = waiting
+        nodes, used, node = close_node(
+            rows, attributes, tree, turns, order, nodes, node, used, state, attribute, parts, split, following, ends, moved
+        )
     set_past(nodes, first, used)
     return nodes, used
 
@@ -238,17 +261,21 @@ def partition(
     secrets: int,
 ) -> tuple[Ints, Ints]:
     """Return order[m], the permutation of which every node is a range, and nodes[N, 8 + 4 d] with the root first."""
-    order = np.arange(len(rows), dtype=np.int32)
-    nodes = np.zeros((64, STATE + 4 * len(spans)), np.int32)
-    numeric = attributes[:, 0] >= 0
-    nodes[0, START], nodes[0, STOP] = 0, len(rows)
-    nodes[0, STATE : STATE + 2 * len(spans) : 2] = np.where(numeric, 0, attributes[:, 1])
-    nodes[0, STATE + 1 : STATE + 2 * len(spans) : 2] = np.where(numeric, attributes[:, 2] - 1, 0)
+    order, nodes = plant_root(len(rows), attributes)
     nodes, used = grow(
         rows, rule, numbers, attributes, spans, tree, turns, node_widths, order, nodes, 0, 1,
         *scratch(rows, attributes, tree, secrets),
     )
     return order, nodes[:used].copy()
+
+
+def plant_root(rows: int, attributes: Ints) -> tuple[Ints, Ints]:
+    """Return order[rows] and nodes whose first line is a root of all rows, every attribute generalised to its whole domain."""
+    order, nodes = np.arange(rows, dtype=np.int32), np.zeros((64, STATE + 4 * len(attributes)), np.int32)
+    numeric, state = attributes[:, 0] >= 0, nodes[0, STATE : STATE + 2 * len(attributes)]
+    nodes[0, START], nodes[0, STOP] = 0, rows
+    state[::2], state[1::2] = np.where(numeric, 0, attributes[:, 1]), np.where(numeric, attributes[:, 2] - 1, 0)
+    return order, nodes
 
 
 def scratch(rows: Ints, attributes: Ints, tree: Ints, secrets: int) -> tuple[Longs, Longs, Longs, Longs, Ints]:

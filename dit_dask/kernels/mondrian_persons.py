@@ -12,16 +12,16 @@ from dit_dask.kernels.mondrian import (
     ATTRIBUTE,
     COUNT,
     FIRST,
-    PAST,
     START,
     STATE,
     STOP,
     Rule,
-    add_children,
+    close_node,
     lengthen,
-    measure,
+    link_nodes,
+    open_node,
+    plant_root,
     scratch,
-    set_class,
     set_past,
     turn_at,
     widest,
@@ -111,31 +111,18 @@ def grow(
     moved: Ints, held: Longs, seen: Longs, clock: Longs,
 ) -> tuple[Ints, int]:
     """Split the nodes first..used - 1 and all their descendants; return the nodes, perhaps lengthened, and the lines used."""
-    dimensions = len(spans)
-    state, widths = np.empty(2 * dimensions, np.int32), np.empty(dimensions)
-    for node in range(first, used):
-        nodes[node, PAST] = node + 1 if node + 1 < used else -1  # until it is split, a link to the next node to split
+    state, widths = np.empty(2 * len(spans), np.int32), np.empty(len(spans))
+    link_nodes(nodes, first, used)
     node = first
     while node >= 0:
-        waiting = nodes[node, PAST]
-        for column in range(2 * dimensions):
-            state[column] = nodes[node, STATE + column]
-        measure(state, numbers, attributes, spans, node_widths, widths)
+        open_node(nodes, node, numbers, attributes, spans, node_widths, state, widths)
         part = order[nodes[node, START] : nodes[node, STOP]]
         attribute, parts, split, following = choose_split(
             rows, part, persons, rule, attributes, tree, turns, state, widths, tally, values, ends, moved, held, seen, clock
         )
-        if attribute < 0:
-            set_class(nodes[node], state, attributes, tree)
-        else:
-            child = used
-            nodes, used = add_children(
-                rows, attributes, tree, turns, order, nodes, node, used, state, attribute, parts, split, following, ends, moved
-            )
-            for later in range(child, used):
-                nodes[later, PAST] = later + 1 if later + 1 < used else waiting
-            waiting = child
-        node = waiting
+        nodes, used, node = close_node(
+            rows, attributes, tree, turns, order, nodes, node, used, state, attribute, parts, split, following, ends, moved
+        )
     set_past(nodes, first, used)
     return nodes, used
 
@@ -172,8 +159,7 @@ def remove(
     New subtrees are lines behind the tops[1] lines of the tree, their rows behind the tops[0] entries of order; tops moves
     on. log[…, 2] lists (replaced node, new root), then -1. Return order and nodes, perhaps lengthened.
     """
-    dimensions = len(spans)
-    state, widths = np.empty(2 * dimensions, np.int32), np.empty(dimensions)
+    state, widths = np.empty(2 * len(spans), np.int32), np.empty(len(spans))
     logged, left, person = 0, 1, persons[gone[0], 0]
     waiting[0] = 0
     while left > 0:
@@ -189,9 +175,7 @@ def remove(
             if persons[place, 0] != person:
                 order[tops[0]] = place
                 tops[0] += 1
-        for column in range(2 * dimensions):
-            state[column] = nodes[node, STATE + column]
-        measure(state, numbers, attributes, spans, node_widths, widths)
+        open_node(nodes, node, numbers, attributes, spans, node_widths, state, widths)
         attribute, _, split, following = choose_split(
             rows, order[top : tops[0]], persons, rule, attributes, tree, turns, state, widths,
             tally, values, ends, moved, held, seen, clock,
@@ -226,12 +210,7 @@ def partition(
     node_widths: Floats, secrets: int,
 ) -> tuple[Ints, Ints]:
     """Return order[m], the permutation of which every node is a range, and nodes[N, 8 + 4 d] with the root first."""
-    order = np.arange(len(rows), dtype=np.int32)
-    nodes = np.zeros((64, STATE + 4 * len(spans)), np.int32)
-    numeric = attributes[:, 0] >= 0
-    nodes[0, START], nodes[0, STOP] = 0, len(rows)
-    nodes[0, STATE : STATE + 2 * len(spans) : 2] = np.where(numeric, 0, attributes[:, 1])
-    nodes[0, STATE + 1 : STATE + 2 * len(spans) : 2] = np.where(numeric, attributes[:, 2] - 1, 0)
+    order, nodes = plant_root(len(rows), attributes)
     nodes, used = grow(
         rows, persons, rule, numbers, attributes, spans, tree, turns, node_widths, order, nodes, 0, 1,
         *person_scratch(rows, persons, attributes, tree, secrets),
