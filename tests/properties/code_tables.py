@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -11,7 +13,9 @@ from dit_dask.encoders.tf import TF
 from dit_dask.engines import ReleaseProcedure
 from dit_dask.sanitizers.claims import KAnonymity, LDiversity
 from dit_dask.sanitizers.mondrian import Mondrian
+from dit_dask.values.arrays import Codes
 from dit_dask.values.hierarchy import Hierarchy, flat, parse
+from dit_dask.values.release import Release
 from dit_dask.values.schema import Attribute, Schema, Secret
 from dit_dask.values.table import Table, collapse
 
@@ -108,3 +112,13 @@ def procedures(draw: st.DrawFn) -> ReleaseProcedure:
         need, strict = draw(st.integers(2, 8), label="k"), draw(st.booleans(), label="strict")
         sanitizer = Mondrian(KAnonymity(need), (need, False, strict))
     return ReleaseProcedure(sanitizer, TF(), {"bernoulli-nb": BernoulliNB()}, SIMPLE["emd"], 0, "test")
+
+
+def assert_same_release(found: Release, expected: Release, targets: Sequence[Codes]) -> None:
+    """Two releases publish the same classes, and their trees lead each target to the same ones."""
+    np.testing.assert_array_equal(found.published.keys(), expected.published.keys())
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    assert found.tree is not None
+    assert expected.tree is not None
+    for target in targets:
+        assert found.tree.descend(target) == expected.tree.descend(target)
