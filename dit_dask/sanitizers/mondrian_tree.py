@@ -13,7 +13,7 @@ from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels import mondrian_persons
 from dit_dask.kernels.exact_engine import evaluate
 from dit_dask.values.hierarchy import Hierarchy
-from dit_dask.values.release import Ranges, Release, Tree
+from dit_dask.values.release import Difference, Ranges, Release, Tree
 from dit_dask.values.schema import Schema
 from dit_dask.values.table import Table
 
@@ -81,8 +81,9 @@ class Classes(NamedTuple):
     starts: Codes
 
 
+@lru_cache(maxsize=1)
 def build_release(grown: Grown) -> Release:
-    """Publish every class of the tree."""
+    """Publish every class of the tree; kept, so that what is learned from it is learned once."""
     order = np.arange(len(grown.rows), dtype=np.int32)
     classes = _list_classes(grown.rows, order, grown.nodes, grown.secrets)
     first = np.searchsorted(classes.starts, grown.nodes[:, kernel.START])
@@ -213,11 +214,24 @@ def leave_one_out(grown: Grown, records: Ints) -> Iterator[Release]:
     order = np.arange(len(grown.rows), dtype=np.int32)
     full = _list_classes(grown.rows, order, grown.nodes, grown.secrets)
     spans = np.searchsorted(full.starts, grown.nodes[:, kernel.START : kernel.STOP + 1]).T
+    base = build_release(grown)
     remover = RecordRemover(grown) if grown.persons is None else PersonRemover(grown, grown.persons)
     for record in records:
         lines, changes = remover.changes(int(record))
         low, high, counts = _splice_classes(full, spans, changes)
-        yield Release(grown.schema, Ranges(low, high), counts, _splice_tree(lines, spans, changes))
+        tree, difference = _splice_tree(lines, spans, changes), _list_differences(base, spans, changes)
+        yield Release(grown.schema, Ranges(low, high), counts, tree, difference)
+
+
+def _list_differences(base: Release, spans: Ints, changes: list[Change]) -> Difference:
+    """Number the replaced classes, and those in their place, which are behind what earlier changes added."""
+    gone, new, added = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+    for node, _, own in changes:
+        begin, end = spans[:, node].tolist()
+        gone.append(np.arange(begin, end))
+        new.append(np.arange(begin, begin + len(own.starts)) + added)
+        added += len(own.starts) - (end - begin)
+    return Difference(base, np.concatenate(gone), np.concatenate(new))
 
 
 def _splice_classes(full: Classes, spans: Ints, changes: list[Change]) -> tuple[Codes, Codes, Ints]:
