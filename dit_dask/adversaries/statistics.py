@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Summarised:
         if changes is None or difference is None:
             statistics = self.find(release, encoder, target)
         else:  # a target has the same features as for the whole release
-            encoded, statistics = difference.base, _known(self, encoder, difference.base)
+            encoded, statistics = difference.base, _known(self, cast("Any", encoder), difference.base)
             if statistics is not None:
                 statistics = statistics.update(self.model, _change(release, difference, encoder, changes))
         predict = None if statistics is None else statistics.learn(self.model)
