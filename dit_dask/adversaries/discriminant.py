@@ -93,11 +93,14 @@ def _learn(model: Any, totals: Totals, fractions: Bools) -> Predict | None:
     shift, sums, products = _centre(rows, totals[1][:, present], totals[2], count)
     everyone = products.diagonal() - sums.sum(axis=1) ** 2 / rows.sum()
     within = products - (sums / rows) @ sums.T
-    uncertain = (within.diagonal() < SMALLEST_SHARE * everyone) & (everyone > 0)
-    constant = (everyone == 0) & np.append(np.zeros(count, bool), (shift[count:] > 0) & (shift[count:] < 1))
-    if uncertain.any() or constant.any():
-        return None
-    within[everyone == 0] = within[:, everyone == 0] = 0.0
+    hits = np.abs(sums[:count])
+    np.fill_diagonal(within[:count, :count], (hits * (rows - hits) / rows).sum(axis=1))  # 0 if it is constant in each secret
+    constant = within.diagonal() == 0
+    constant[count:] = everyone[count:] == 0
+    uncertain = ~constant & (within.diagonal() < SMALLEST_SHARE * everyone)
+    if uncertain.any() or (constant[count:] & (shift[count:] > 0) & (shift[count:] < 1)).any():
+        return None  # scikit-learn may take rounding for variance
+    within[constant] = within[:, constant] = 0.0
     score = _solve(rows, (sums / rows).T, within / rows.sum(), model.tol)
     if score is None:
         return None

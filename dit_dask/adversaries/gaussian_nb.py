@@ -73,11 +73,14 @@ def _learn(model: Any, totals: Totals, fractions: Bools) -> Predict | None:
     if not (variance > 0).all():
         return None
     mean, variance = mean[:, :-1].T, variance[:, :-1].T
+    # a feature with one law for all secrets adds the same to all scores: left out, so that it costs them no digits
+    differs = ((mean != mean[0]) | (variance != variance[0])).any(axis=0)
+    mean, variance = mean[:, differs], variance[:, differs]
     logarithms = np.log(2 * np.pi * variance)
     start = np.log(rows[:-1] / rows[:-1].sum()) - 0.5 * logarithms.sum(axis=1)
 
     def predict(target: Floats) -> Floats | None:
-        apart = target - mean
+        apart = target[differs] - mean
         ratio = apart / variance
         square = (apart * ratio).sum(axis=1)
         scores = start - 0.5 * square
