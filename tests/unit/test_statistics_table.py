@@ -104,7 +104,7 @@ def test_another_statistic_is_one_more_row(monkeypatch: pytest.MonkeyPatch) -> N
     compared = compare.text(one, one).splitlines()
     assert "median of nonzero 1  median of nonzero 2" in compared[0]
     assert compared[1].split().count("0.375") == 2
-    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]))
+    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]), None)
     assert result.summary["median_nonzero"].tolist() == [0.375]
     kept = Figures.of(summary)
     assert Figures.read(kept.document()).figures["median_nonzero"] == 0.375
@@ -125,7 +125,7 @@ def test_another_statistic_may_have_keys(monkeypatch: pytest.MonkeyPatch) -> Non
     header, line = text_table([summary]).splitlines()
     assert header.split()[:2] == ["test", "d<0.25"]
     assert line.split()[1] == "60%"
-    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]))
+    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]), None)
     assert result.summary["share_under[0.25]"].tolist() == [0.6]
 
 
