@@ -78,7 +78,10 @@ def count_original(table: Table, seed: int) -> Original:
     return Original(
         table.rows,
         buckets,
-        [np.bincount(bucket.of, each, bucket.count).astype(np.float64) for bucket, each in zip(buckets, (*weights, secrets), strict=True)],
+        [
+            np.bincount(bucket.of, each, bucket.count).astype(np.float64)
+            for bucket, each in zip(buckets, (*weights, secrets), strict=True)
+        ],
         pairs,
         [_cross(of_record, buckets, pair, table.weights) for pair in pairs],
         queries,
