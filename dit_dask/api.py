@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,6 +108,19 @@ class Result:
         frames = [pq.read_table(io.BytesIO(part)).to_pandas() for part in parts if part is not None]
         joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
         return joined.set_axis(self.labels[joined["record"].to_numpy()])
+
+    def epsilon_delta(self, test: str | int = 0) -> pd.DataFrame:
+        """For each epsilon the largest Pr[d >= epsilon] of any person, with bounds for all persons and epsilons at once.
+
+        Columns: mean, worst, at_least, at_most, noise_worst. Of a test without repeats every probability is 0 or 1: an error.
+        """
+        import pandas as pd
+
+        identity = self._test_id(test)
+        repeats = next(one for one in self.summaries if one.test == identity).repeats
+        if repeats is None:
+            raise InputError(f"epsilon_delta: {identity} has no repeats, so its distances have no distribution; set repeats")
+        return pd.DataFrame([asdict(point) for point in repeats.curve]).set_index("epsilon")
 
     def _test_id(self, test: str | int) -> str:
         """The id of a test that is given by its id or its position."""

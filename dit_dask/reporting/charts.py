@@ -17,6 +17,7 @@ from dit_dask.measures.base import BarChart, CurvePanel, CurvePanels
 
 if TYPE_CHECKING:
     from dit_dask.audit.summary import Curve
+    from dit_dask.engines.influence import CurvePoint
     from dit_dask.values.arrays import Floats
 
 COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#8e5ea2", "#e08e0b", "#3b8686", "#7a5230", "#555555", "#c71585", "#4169e1")
@@ -146,6 +147,41 @@ def cumulative(curves: Mapping[str, Curve]) -> Figure:
     legend = PLOT.up(0) + 56
     parts += _legend(PLOT.left, legend, list(curves), cycle(COLOURS))
     return Figure(_svg(WIDTH, legend + LINE_HEIGHT * len(curves) + 8, "Cumulative distribution of distances", parts))
+
+
+RAREST = 0.001  # epsilons below are not drawn
+
+
+def epsilon_delta(curve: Sequence[CurvePoint]) -> Figure:
+    """Draw Pr[d >= epsilon] by epsilon: the largest of any person with its bounds, the mean, and the largest of the noise."""
+    if not curve:  # of a run of an earlier version
+        return Figure("")
+    low, high = math.log10(RAREST), math.log10(max(1.0, *(point.epsilon for point in curve)))
+    shown = [point for point in curve if point.epsilon >= RAREST]
+    across = [(math.log10(point.epsilon) - low) / (high - low) for point in shown]
+    ticks = {(math.log10(tick) - low) / (high - low): f"{tick:g}" for tick in (0.001, 0.01, 0.1, 1.0)}
+    parts = _grid(PLOT, ticks, {tenth / 10: f"{tenth / 10:g}" for tenth in range(0, 11, 2)})
+    parts.append(_text(PLOT.across(0.5), PLOT.up(0) + 38, "epsilon (logarithmic)", "middle"))
+    lines = {
+        "largest Pr[d ≥ epsilon] of any person": ([point.worst for point in shown], COLOURS[0], ""),
+        "at most, for all persons and epsilons at once": ([point.at_most for point in shown], COLOURS[1], "6 3"),
+        "at least": ([point.at_least for point in shown], COLOURS[2], "2 3"),
+        "mean over persons": ([point.mean for point in shown], COLOURS[4], ""),
+        "largest of any person, nothing removed": ([point.noise_worst for point in shown], BASELINE, ""),
+    }
+    for shares, colour, dash in lines.values():
+        parts.append(_falling(PLOT, across, shares, colour, f' stroke-dasharray="{dash}"' if dash else ""))
+    legend = PLOT.up(0) + 56
+    parts += _legend(PLOT.left, legend, list(lines), [colour for _, colour, _ in lines.values()])
+    return Figure(_svg(WIDTH, legend + LINE_HEIGHT * len(lines) + 8, "Pr[d >= epsilon] by epsilon", parts))
+
+
+def _falling(frame: Frame, x: Sequence[float], y: Sequence[float], colour: str, dash: str) -> str:
+    """Steps that hold each share up to the next point: what is known at an epsilon bounds all larger ones."""
+    path = [f"M{frame.across(x[0]):.1f},{frame.up(y[0]):.1f}"]
+    for across, up in zip([*x[1:], 1.0], [*y[1:], y[-1]], strict=True):
+        path.append(f"H{frame.across(across):.1f}V{frame.up(up):.1f}")
+    return f'<path d="{"".join(path)}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/>'
 
 
 def _power(power: int) -> str:

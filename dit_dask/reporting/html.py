@@ -59,6 +59,7 @@ def render(
         sections=measure_sections(measures),
         drawing=charts.cumulative(shown).svg if shown else "",
         hidden=len(curves) - len(shown),
+        falling={one.test: charts.epsilon_delta(one.repeats.curve).svg for one in summaries if one.repeats},
     )
 
 
