@@ -48,11 +48,11 @@ def _build(parameters: Mapping[str, Any], context: Context) -> Mondrian:
         raise InputError(f"{where}.{key} must be at most the table's {context.persons} {counted}; got {need}")
     if context.persons < context.rows and parameters["variant"] != "strict":
         raise InputError(f"{where}.variant: only strict counts persons; schema.subject says that some have several rows")
-    if not parameters["tighten"]:
+    if parameters["tighten"] is False:
         _check_untightened(where, k, context)
     if k is not None:
         return Mondrian(KAnonymity(k), (k, False, parameters["variant"] == "strict"))
-    return Mondrian(LDiversity(diversity), (diversity, True, parameters["tighten"]))
+    return Mondrian(LDiversity(diversity), (diversity, True, parameters["tighten"] is not False))
 
 
 def _check_untightened(where: str, k: int | None, context: Context) -> None:
@@ -75,7 +75,7 @@ KIND = Kind(
             ),
             "tighten": Field(
                 Flag(),
-                True,
+                None,  # the same as true, and left out of ids and digests
                 sweep=True,
                 description="for l only: false publishes the bounds of the splits, as the papers did, not those of the records",
             ),

@@ -79,7 +79,7 @@ def test_the_curve_of_epsilon_and_delta_is_in_api_summary_and_report(result: dit
     assert [point["epsilon"] for point in stored["curve"]] == curve.index.tolist()
     assert stored["bias"]["mean"] == pytest.approx(result.distances(0)["bias"].mean())
     report = (Path(result.url) / "report.html").read_text("utf-8")
-    assert report.count("epsilon (logarithmic)") == 2
+    assert report.count("at most, for all persons and ε at once</th>") == 2  # the tables of the two charts
     assert f"<td>{curve.loc[0.5, 'at_most']:.4g}</td>" in report
     with pytest.raises(dit.DitError, match="test must be an id or a position"):
         result.epsilon_delta(7)
