@@ -23,6 +23,7 @@ from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.power import Attainable
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
+from dit_dask.measures.utility.figures import NO_UTILITY, Utility
 from dit_dask.sanitizers.claims import NO_IDENTICAL_ROWS, IdenticalRows, Recheck
 from dit_dask.storage.documents import write_json
 from dit_dask.storage.folder import Folder
@@ -53,6 +54,7 @@ class Outcome:
     points: Mapping[str, Floats]
     release: Recheck
     loss: PrivacyLoss | None
+    utility: Utility = NO_UTILITY
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,13 @@ class TestSummary:
     claim_unknown: bool = False  # nor whether its claim holds
     withheld: bool = False  # too few rows: its figures are in the private tier only
     planting_error: str | None = None  # why nobody knows what is attainable
+    utility: Utility = NO_UTILITY
 
     def figure(self, name: str, key: str | None = None) -> Figure:
         """The figure of a statistic, whether it is of the distances, the release or the engine."""
         if by_name()[name].compute is not None:
             return self.statistics.figure(name, key)
-        value: Figure = getattr(self, name)
+        value: Figure = self.utility.figure(name, key) if hasattr(self.utility, name) else getattr(self, name)
         return value
 
     @property
@@ -147,6 +150,7 @@ class TestSummary:
             **self.statistics.document(),
             "classes": self.classes,
             "smallest_class": self.smallest_class,
+            **self.utility.document(),
             "claim_holds": self.claim_holds,
             "claim_broken": asdict(self.claim_broken),
             "worst_adversary": self.worst_adversary,
@@ -209,6 +213,7 @@ class TestSummary:
             document.get("claim_unknown", False),
             document.get("withheld", False),
             document.get("planting_error"),
+            Utility.read(document),
         )
 
 
@@ -262,6 +267,7 @@ def summarise(
         release.persons_unknown,
         release.claim_unknown,
         planting_error=planting_error,
+        utility=outcome.utility,
     )
 
 

@@ -14,6 +14,7 @@ from dit_dask.errors import InputError
 if TYPE_CHECKING:
     from dit_dask.distances import Distance
     from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
+    from dit_dask.measures.utility.figures import Utility
     from dit_dask.sanitizers.claims import Recheck
     from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Bools, Codes, Floats, Ints
@@ -43,8 +44,8 @@ class Procedure(Protocol):
         """The release of the whole table."""
         ...
 
-    def recheck(self, table: Table) -> tuple[Recheck, PrivacyLoss | None]:
-        """Compare what is published, or the noise, with what it claims."""
+    def recheck(self, table: Table) -> tuple[Recheck, PrivacyLoss | None, Utility]:
+        """Compare what is published, or the noise, with what it claims, and with the table."""
         ...
 
     def with_external(self, sanitizer: ExternalSanitizer) -> Procedure:

@@ -15,8 +15,9 @@ from dit_dask.distances import Distance
 from dit_dask.encoders import Encoder
 from dit_dask.engines.exceedance import exceedance, row_bounds
 from dit_dask.engines.influence import Estimates, EstimateSummary
+from dit_dask.measures.utility.figures import Utility, measure_utility, raw_utility
 from dit_dask.sanitizers import Sanitizer
-from dit_dask.sanitizers.claims import Recheck, recheck
+from dit_dask.sanitizers.claims import Recheck, claimed_k, recheck
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
@@ -86,9 +87,12 @@ class ReleaseProcedure:
         """Every sanitizer but the one that does nothing."""
         return not isinstance(self.sanitizer, Raw)
 
-    def recheck(self, table: Table) -> tuple[Recheck, None]:
-        """Count the classes of the release anew and test the claim on each."""
-        return recheck(self.publish(table), self.sanitizer.claim, table), None
+    def recheck(self, table: Table) -> tuple[Recheck, None, Utility]:
+        """Count the classes of the release anew, test the claim on each, and measure what is left of the table."""
+        release, claim = self.publish(table), self.sanitizer.claim
+        is_raw = not self.publishes_release
+        utility = raw_utility(release) if is_raw else measure_utility(table, release, claimed_k(claim), self.seed)
+        return recheck(release, claim, table), None, utility
 
     def summarise_estimates(self, _table: Table, estimates: Estimates, _loss: PrivacyLoss | None) -> EstimateSummary:
         """How often repeats exceed a limit, and what is above the noise."""

@@ -23,6 +23,7 @@ from dit_dask.errors import RunError
 from dit_dask.execution.progress import Counting, Progress
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.session import Task, TaskSession
+from dit_dask.measures.utility.figures import Utility
 from dit_dask.sanitizers.claims import Recheck
 from dit_dask.storage.folder import Folder
 
@@ -238,8 +239,8 @@ def influence_of(shared: SharedTests, group: tuple[int, ...], records: Ints) -> 
     return influences, time.perf_counter() - start
 
 
-def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | None]:
-    """On a worker: compare what is published, or the noise, with what it claims."""
+def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | None, Utility]:
+    """On a worker: compare what is published, or the noise, with what it claims, and with the table."""
     chosen = shared.tests[test]
     return chosen.procedure.recheck(chosen.rows.table)
 
