@@ -137,7 +137,8 @@ def _epsilon_delta(one: TestSummary, found: Exceedance) -> list[Block]:
         ": for each ε the largest probability, over all persons, that a single draw with and a single draw without the person "
         "give d ≥ ε (v1, definition 1). Each bound holds with 95% confidence, for all persons tested and all ε at once; "
         "between two ε the upper bound of the smaller one holds. What randomness alone gives is beside it. "
-        f"The d between distributions is too large by about {number(found.bias['delta'])} where it is largest, by {number(found.bias['mean'])} on average.",
+        f"The d between distributions is too large by about {number(found.bias['delta'])} where it is largest, "
+        f"by {number(found.bias['mean'])} on average.",
     )
     series = {words: [(point.epsilon, getattr(point, name)) for point in found.curve] for words, name in CURVES.items()}
     panel = charts.Panel("Pr[d ≥ ε]", series)
