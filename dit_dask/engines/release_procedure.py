@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dit_dask import seeds
-from dit_dask.adversaries import Adversary
+from dit_dask.adversaries import Adversary, redraw
 from dit_dask.adversaries.prior import Prior
 from dit_dask.distances import Distance
 from dit_dask.encoders import Encoder
@@ -65,6 +65,15 @@ class ReleaseProcedure:
         """The randomness of one release."""
         return seeds.stream(self.seed, self.stream, *purpose)
 
+    def redraw(self, *purpose: object) -> ReleaseProcedure:
+        """The same procedure with adversaries that train independently for this purpose, where tests are repeated.
+
+        Without repeats both sides train with the same random_state, so that d is not the difference of two of these.
+        """
+        if self.repeats == 1:
+            return self
+        return replace(self, adversaries={name: redraw(one, *purpose) for name, one in self.adversaries.items()})
+
     def weigh(self, beliefs: Floats, codes: Codes) -> Floats:
         """Add what is known before to beliefs[m, …, n] about targets with codes[m, d]."""
         return beliefs if self.prior is None else self.prior.weigh(beliefs, codes)
@@ -91,4 +100,4 @@ class ReleaseProcedure:
             return EstimateSummary()
         largest = float(self.distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))[0])
         bounds = row_bounds(estimates, self.repeats, largest)
-        return EstimateSummary(repeats=exceedance(estimates, self.repeats), bounds=bounds)
+        return EstimateSummary(repeats=exceedance(estimates, self.repeats, largest), bounds=bounds)

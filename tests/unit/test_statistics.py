@@ -85,6 +85,8 @@ def test_duplicates_count_once_among_distinct_records() -> None:
 
 
 SHARES = {"mean": 0.25, "worst": 0.5, "worst_at_most": 0.75, "noise_mean": 0.125, "noise_worst": 0.25}
+BIAS = {"delta": 0.1, "mean": 0.05}
+CURVE = [{"epsilon": 0.5, "mean": 0.1, "worst": 0.4, "at_least": 0.1, "at_most": 0.8, "noise_worst": 0.2}]
 EXCESS = {"mean": {"estimate": 0.125, "interval": [0.0, 0.5]}, "share_over[0.1]": {"estimate": 0.5, "interval": [0.0, 1.0]}}
 REPEATS = {"count": 30, "noise": 0.125, "over": {"0.001": SHARES, "0.1": SHARES}, "expected_noise": 0.0625}
 UTILITY = {
@@ -97,7 +99,7 @@ UTILITY = {
 }
 OPTIONAL = {
     "exact": {},
-    "repeated": {"repeats": REPEATS | {"p_value": 0.01, "significant": 3, "excess": EXCESS}},
+    "repeated": {"repeats": REPEATS | {"p_value": 0.01, "significant": 3, "excess": EXCESS, "bias": BIAS, "curve": CURVE}},
     "simulated": {
         "largest_unbiased": 0.5,
         "delta_interval": [0.25, 0.75],
