@@ -21,7 +21,7 @@ SHOWN: Sequence[tuple[str, str | None]] = (
 
 def figure_table(heads: Sequence[str], rows: Sequence[tuple[Sequence[str], Mapping[str, Figure], str]]) -> str:
     """Lay out rows of first cells, figures and a status; a figure that no row has is left out."""
-    columns = [(by_name()[name], key) for name, key in SHOWN if name in by_name()]
+    columns = [(by_name()[name], key) for name, key in SHOWN]
     columns = [(one, key) for one, key in columns if any(figures.get(one.label(key)) is not None for _, figures, _ in rows)]
     header = [*heads, *(one.title.format(key=key) for one, key in columns), "gates"]
     lines = [

@@ -35,8 +35,6 @@ def figures_of(summaries: Sequence[TestSummary]) -> dict[str, Figure]:
     """The largest of every figure over tests that belong together: the worst risk and loss; None where it does not apply."""
     found: dict[str, Figure] = {}
     for name, key in (*RISKS, *LOSSES, *SIZES):
-        if name not in by_name():
-            continue
         known = [figure for one in summaries if (figure := one.figure(name, key)) is not None]
         worst = min if name == "smallest_class" else max
         found[by_name()[name].label(key)] = worst(known, default=None)
