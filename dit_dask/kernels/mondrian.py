@@ -14,7 +14,8 @@ The attributes come as flat arrays, hierarchies one after the other:
     tree[nodes, 5]: first leaf code, last leaf code, first child, child count, depth; node_widths[nodes];
     turns: for each depth of a hierarchy and each code, which child leads to the code.
 
-A rule is (need, diverse, strict): `need` records a part or, if diverse, `need`-diversity; strict checks both sides.
+A rule is (need, diverse, strict): `need` records a part or, if diverse, `need`-diversity. strict: both sides of a numeric split
+are checked or, if diverse, where they always are, numeric bounds are tightened to the records.
 """
 from __future__ import annotations
 
@@ -100,6 +101,12 @@ def turn_at(attributes: Ints, tree: Ints, attribute: int, node: int) -> int:
 
 
 @inner
+def is_tightened(rule: Rule) -> bool:
+    """Return whether trying a numeric attribute tightens its bounds: always but in the published program for l-diversity."""
+    return not rule[1] or rule[2]
+
+
+@inner
 def choose_split(
     rows: Ints, part: Ints, rule: Rule, attributes: Ints, tree: Ints, turns: Ints, state: Ints, widths: Floats,
     tally: Longs, values: Longs, counts: Longs,
@@ -116,7 +123,8 @@ def choose_split(
         node = long(state[2 * attribute])
         if attributes[attribute, 0] >= 0:
             low, high, split, following = try_numeric(rows, part, attribute, size, rule, turns, tally, values, counts)
-            state[2 * attribute], state[2 * attribute + 1] = low, high
+            if is_tightened(rule):
+                state[2 * attribute], state[2 * attribute + 1] = low, high
             if split >= 0:
                 return attribute, 2, split, following
         elif tree[node, 3] > 0:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.config.constraints import Choice, Field, Integer, Record
+from dit_dask.config.constraints import Choice, Field, Flag, Integer, Record
 from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
 from dit_dask.kernels.mondrian import Rule
@@ -48,9 +48,18 @@ def _build(parameters: Mapping[str, Any], context: Context) -> Mondrian:
         raise InputError(f"{where}.{key} must be at most the table's {context.persons} {counted}; got {need}")
     if context.persons < context.rows and parameters["variant"] != "strict":
         raise InputError(f"{where}.variant: only strict counts persons; schema.subject says that some have several rows")
+    if parameters["tighten"] is False:
+        _check_untightened(where, k, context)
     if k is not None:
         return Mondrian(KAnonymity(k), (k, False, parameters["variant"] == "strict"))
-    return Mondrian(LDiversity(diversity), (diversity, True, True))
+    return Mondrian(LDiversity(diversity), (diversity, True, parameters["tighten"] is not False))
+
+
+def _check_untightened(where: str, k: int | None, context: Context) -> None:
+    if k is not None:
+        raise InputError(f"{where}.tighten: false is for l; k-anonymity always tightens numeric bounds")
+    if context.persons < context.rows:
+        raise InputError(f"{where}.tighten must be true where schema.subject says that some persons have several rows")
 
 
 KIND = Kind(
@@ -63,6 +72,12 @@ KIND = Kind(
                 "strict",
                 sweep=True,
                 description="for k only: strict keeps k on both sides of a numeric split, basic is as published",
+            ),
+            "tighten": Field(
+                Flag(),
+                None,  # the same as true, and left out of ids and digests
+                sweep=True,
+                description="for l only: false publishes the bounds of the splits, as the papers did, not those of the records",
             ),
         }
     ),

@@ -57,9 +57,9 @@ class Grown:
         return len(self.schema.sensitive.levels)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def grow(table: Table, rule: kernel.Rule) -> Grown:
-    """Partition the distinct records; the last tree is kept, for the release and the tasks of one worker need the same one."""
+    """Partition the distinct records; the last trees are kept, for the release and the tasks of one process need the same."""
     rows, persons = flatten_rows(table), number_pairs(table)
     domain, secrets = flatten_schema(table.schema), len(table.schema.sensitive.levels)
     if persons is None:
@@ -81,7 +81,7 @@ class Classes(NamedTuple):
     starts: Codes
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def build_release(grown: Grown) -> Release:
     """Publish every class of the tree; kept, so that what is learned from it is learned once."""
     order = np.arange(len(grown.rows), dtype=np.int32)

@@ -107,7 +107,8 @@ def procedures(draw: st.DrawFn) -> ReleaseProcedure:
     """Draw k-anonymity, strict or basic, or l-diversity, with the distance of the papers."""
     if draw(st.booleans(), label="diverse"):
         need = draw(st.integers(2, 5), label="l")
-        sanitizer = Mondrian(LDiversity(need), (need, True, True))
+        tighten = draw(st.sampled_from((True, True, False)), label="tighten")
+        sanitizer = Mondrian(LDiversity(need), (need, True, tighten))
     else:
         need, strict = draw(st.integers(2, 8), label="k"), draw(st.booleans(), label="strict")
         sanitizer = Mondrian(KAnonymity(need), (need, False, strict))
