@@ -41,8 +41,8 @@ from dit_dask.engines import (  # noqa: E402
 )
 from dit_dask.engines.influence import compare  # noqa: E402
 from dit_dask.sanitizers import mondrian_tree  # noqa: E402
-from dit_dask.sanitizers.predicates import Predicates  # noqa: E402
 from dit_dask.sanitizers.mondrian import Mondrian  # noqa: E402
+from dit_dask.sanitizers.predicates import Predicates  # noqa: E402
 from dit_dask.sanitizers.raw import Raw  # noqa: E402
 from dit_dask.values.hierarchy import parse  # noqa: E402
 from dit_dask.values.schema import Attribute, Schema, Secret  # noqa: E402

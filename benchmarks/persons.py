@@ -18,8 +18,8 @@ import yaml
 from dit_dask.audit.grammar import check_config
 from dit_dask.inputs.datasets import census
 from dit_dask.inputs.load import load
-from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.sanitizers.mondrian import Mondrian
+from dit_dask.sanitizers.predicates import Predicates
 
 
 def make(rows: int, persons: int) -> pd.DataFrame:

@@ -13,7 +13,15 @@ from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.adversaries.narrowest_class import NarrowestClass
 from dit_dask.engines import exact_persons
-from dit_dask.engines.exact_counts import Counts, CountSource, MondrianCounts, Needs, RawCounts, ReferenceCounts, SuppressedCounts
+from dit_dask.engines.exact_counts import (
+    Counts,
+    CountSource,
+    MondrianCounts,
+    Needs,
+    RawCounts,
+    ReferenceCounts,
+    SuppressedCounts,
+)
 from dit_dask.engines.influence import Influence, compare, join
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.kernels import mondrian as kernel

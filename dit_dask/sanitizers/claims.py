@@ -125,7 +125,9 @@ class TCloseness:
         apart = np.abs(np.cumsum(difference, axis=1) if self.is_ordered else difference).sum(axis=1)
         times = counts.shape[1] - 1 if self.is_ordered else 2
         limit = self.t * times * total
-        far = [one * limit.denominator > limit.numerator * held for one, held in zip(apart.tolist(), mass.tolist(), strict=True)]
+        far = [
+            one * limit.denominator > limit.numerator * held for one, held in zip(apart.tolist(), mass.tolist(), strict=True)
+        ]
         return np.array(far, bool)
 
     @property
@@ -171,7 +173,7 @@ class Recheck:
     """What a release publishes, counted anew; `homogeneous`: the share of rows in classes with one sensitive value.
 
     `persons_unknown`: persons have several rows, and the release does not tell in which classes theirs are; `claim_unknown`:
-    nor whether the claim holds.
+    nor whether the claim holds. `claimed`: the claim in words.
     """
 
     classes: int | None
@@ -183,6 +185,7 @@ class Recheck:
     identical: IdenticalRows = NO_IDENTICAL_ROWS
     persons_unknown: bool = False
     claim_unknown: bool = False
+    claimed: str | None = None
 
 
 def recheck(release: Release, claim: Claim | None, table: Table | None = None) -> Recheck:
@@ -212,7 +215,7 @@ def recheck(release: Release, claim: Claim | None, table: Table | None = None) -
     identical = NO_IDENTICAL_ROWS if table is None else _identical_rows(release, claim, group, counts, table)
     figures = int(broken.sum()), int(rows[broken].sum()), homogeneous, identical
     unknown = not persons.is_exact, claim is not None and holds is None
-    return Recheck(len(rows), smallest, holds, *figures, *unknown)
+    return Recheck(len(rows), smallest, holds, *figures, *unknown, None if claim is None else claim.words)
 
 
 @dataclass(frozen=True, eq=False)

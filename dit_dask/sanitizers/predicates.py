@@ -114,24 +114,33 @@ FIELDS = {
     "k": Field(Integer(2), None, sweep=True, description="records, or persons, in every class"),
     "l": Field(Integer(2), None, sweep=True, description="no sensitive value above a share of 1/l in any class"),
     "entropy_l": Field(
-        Number(1), None, sweep=True, description="entropy of the sensitive values of every class at least that of l equal shares"
+        Number(1),
+        None,
+        sweep=True,
+        description="entropy of the sensitive values of every class at least that of l equal shares",
     ),
     "recursive_cl": Field(
         OneOf(
-            [(dict, Record({"c": Field(Number(0)), "l": Field(Number(1))}, lambda **both: list(both.values()))), (list, ListOf(Number(0), 2))],
+            [
+                (dict, Record({"c": Field(Number(0)), "l": Field(Number(1))}, lambda **both: list(both.values()))),
+                (list, ListOf(Number(0), 2)),
+            ],
             "a mapping of c and l, or a list of both",
         ),
         None,
         description="c and l: in every class the most frequent value is rarer than c times all but the l - 1 most frequent",
     ),
     "t": Field(
-        Number(0), None, sweep=True, description="the most that the distribution of sensitive values of a class is off the table's"
+        Number(0),
+        None,
+        sweep=True,
+        description="the most that the distribution of sensitive values of a class is off the table's",
     ),
     "ground": Field(
         Choice(tuple(GROUNDS)),
         None,
         sweep=True,
-        description="for t: equal, the default, is half the sum of differences; ordered counts the distance of values in their order",
+        description="for t: equal, the default, is half the sum of differences; ordered counts steps along the order of values",
     ),
 }
 

@@ -17,8 +17,8 @@ from dit_dask.encoders.tf import TF
 from dit_dask.engines import ReleaseProcedure, brute_force, exact
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import Sanitizer
-from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.sanitizers.mondrian import Mondrian
+from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.sanitizers.suppressed import Suppressed
 from dit_dask.values.hierarchy import parse
