@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dit_dask.cli import interrupts, questions
+from dit_dask.cli import explain, interrupts, questions
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand
 from dit_dask.cli.run import demo, overrides, run
@@ -282,6 +282,7 @@ SUBCOMMANDS = (
         arguments.report_arguments,
         rewrite_report,
     ),
+    explain.SUBCOMMAND,
     Subcommand(
         "gate",
         "check a finished run against conditions",

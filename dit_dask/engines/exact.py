@@ -26,8 +26,9 @@ from dit_dask.engines.influence import Influence, compare, join
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_coverage import cover, posterior
-from dit_dask.kernels.exact_engine import follow, plant, push_compared, push_own, settle_class
+from dit_dask.kernels.exact_engine import follow, plant, settle_class
 from dit_dask.kernels.exact_outcomes import decide
+from dit_dask.kernels.exact_tasks import push_compared, push_own
 from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.sanitizers.mondrian_tree import grow
@@ -171,9 +172,9 @@ def compile_ahead() -> None:
     flat = (numbers, rows, numbers, rows, order, numbers)
     parts = {
         plant: (rows, rows, rows, order, order, rows, order, long, long, order),
-        settle_class: (rows, order, True, order, order, rows, longs, coverage, steps, long),
-        follow: (rows, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order),
-        push_compared: (numbers, rows, numbers, numbers, rows, order, rows, long),
+        settle_class: (rows, rule, order, order, True, order, order, rows, longs, coverage, steps, long),
+        follow: (rows, rule, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order),
+        push_compared: (rule, numbers, rows, numbers, numbers, rows, order, rows, long),
         push_own: (rows, rows, rows, rows, 0, 0, 0, order, order, 0, rows, long),
         decide: (rows, rule, *flat, order, order, order, long, longs, longs, order, order, longs, long),
     }

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from dit_dask.kernels.compiled import inner, long
-from dit_dask.kernels.mondrian import measure, turn_at, widest
+from dit_dask.kernels.mondrian import is_tightened, measure, turn_at, widest
 from dit_dask.kernels.predicates import BROKEN, ONLY, SEEN, SIZE, VERDICT, Rule, is_valid, summarise
 from dit_dask.kernels.weigh import EXTRA, Floats, Ints, Longs, clear_parts, count_parts, side, weigh
 
@@ -96,7 +96,9 @@ def judge_splits(
 
 
 @inner
-def decide_numeric(rows: Ints, targets: Ints, attribute: int, facts: Longs, verdicts: Longs, keys: Ints, own: Ints) -> int:
+def decide_numeric(
+    rows: Ints, targets: Ints, attribute: int, tightened: bool, facts: Longs, verdicts: Longs, keys: Ints, own: Ints
+) -> int:
     """Set the key of each undecided target for which the attribute splits; return their number."""
     secret = rows.shape[1] - 2
     decided = 0
@@ -104,7 +106,9 @@ def decide_numeric(rows: Ints, targets: Ints, attribute: int, facts: Longs, verd
         if keys[record] >= 0:
             continue
         code = rows[record, attribute]
-        if (code == facts[LOW] and facts[LOW_WITHOUT] != code) or (code == facts[HIGH] and facts[HIGH_WITHOUT] != code):
+        if tightened and (
+            (code == facts[LOW] and facts[LOW_WITHOUT] != code) or (code == facts[HIGH] and facts[HIGH_WITHOUT] != code)
+        ):
             own[record] = 1
         if code > facts[ABOVE]:
             following = facts[ABOVE_NEXT_WITHOUT] if code == facts[ABOVE_NEXT] else facts[ABOVE_NEXT]
@@ -203,7 +207,8 @@ def decide(
                 judge_splits(
                     rows, part, attribute, size, rule, turns, left_above, left_below, facts[attribute], counts, verdicts
                 )
-            undecided -= decide_numeric(rows, targets, attribute, facts[attribute], verdicts, keys, own)
+            tightened = is_tightened(rule)
+            undecided -= decide_numeric(rows, targets, attribute, tightened, facts[attribute], verdicts, keys, own)
         elif tree[node, 3] > 0 and size > 1:
             turn = turn_at(attributes, tree, attribute, node)
             undecided -= decide_categorical(rows, part, targets, attribute, rule, turns, turn, counts, keys)

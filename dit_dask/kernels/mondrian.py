@@ -104,6 +104,12 @@ def turn_at(attributes: Ints, tree: Ints, attribute: int, node: int) -> int:
 
 
 @inner
+def is_tightened(rule: Rule) -> bool:
+    """Return whether trying a numeric attribute tightens its bounds: always but in the published program for l-diversity."""
+    return not rule[1] or rule[2]
+
+
+@inner
 def choose_split(
     rows: Ints, part: Ints, rule: Rule, attributes: Ints, tree: Ints, turns: Ints, state: Ints, widths: Floats,
     tally: Longs, values: Longs, counts: Longs,
@@ -120,7 +126,8 @@ def choose_split(
         node = long(state[2 * attribute])
         if attributes[attribute, 0] >= 0:
             low, high, split, following = try_numeric(rows, part, attribute, size, rule, turns, tally, values, counts)
-            state[2 * attribute], state[2 * attribute + 1] = low, high
+            if is_tightened(rule):
+                state[2 * attribute], state[2 * attribute + 1] = low, high
             if split >= 0:
                 return attribute, 2, split, following
         elif tree[node, 3] > 0:

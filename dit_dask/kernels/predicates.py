@@ -1,7 +1,8 @@
 """Whether a part of a table may be published as a class, with and without one of its records.
 
 A rule is (need, diverse, strict, limits, whole, logs). need: no numeric split of a part with a median below it is tried.
-diverse: counts of secrets decide; else a part needs `need` records. strict: both sides of a numeric split are tested.
+diverse: counts of secrets decide; else a part needs `need` records. strict: both sides of a numeric split are tested or, if
+diverse, where they always are, numeric bounds are tightened to the records.
 limits[LIMITS] has the numbers of the properties, where 0 means that one is not asked for:
     LEAST_SIZE: records; LARGEST_SHARE: l, no secret in more than 1 / l of them;
     ENTROPY: least entropy, in parts of LOG_UNIT;

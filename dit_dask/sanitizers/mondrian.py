@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.config.constraints import Choice, Field, Record
+from dit_dask.config.constraints import Choice, Field, Flag, Record
 from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import mondrian_tree
@@ -49,12 +49,21 @@ class Mondrian:
 
 def _build(parameters: Mapping[str, Any], context: Context) -> Mondrian:
     where, is_strict = f"{context.where}.sanitizer", parameters["variant"] == "strict"
-    predicates = build_predicates(parameters, context, strict=is_strict)
+    predicates = replace(build_predicates(parameters, context), strict=is_strict, tighten=parameters["tighten"])
     if not is_strict and context.persons < context.rows:
         raise InputError(f"{where}.variant: only strict counts persons; schema.subject says that some have several rows")
     if not is_strict and predicates.counts_secrets:
         raise InputError(f"{where}.variant: basic is for k alone")
+    if not parameters["tighten"]:
+        _check_untightened(where, predicates, context)
     return Mondrian(predicates)
+
+
+def _check_untightened(where: str, predicates: Predicates, context: Context) -> None:
+    if predicates != Predicates(l=predicates.l, tighten=False):
+        raise InputError(f"{where}.tighten: false is for l alone; other properties always tighten numeric bounds")
+    if context.persons < context.rows:
+        raise InputError(f"{where}.tighten must be true where schema.subject says that some persons have several rows")
 
 
 KIND = Kind(
@@ -66,6 +75,12 @@ KIND = Kind(
                 "strict",
                 sweep=True,
                 description="for k only: strict keeps k on both sides of a numeric split, basic is as published",
+            ),
+            "tighten": Field(
+                Flag(),
+                True,
+                sweep=True,
+                description="for l only: false publishes the bounds of the splits, as the papers did, not those of the records",
             ),
         }
     ),

@@ -76,7 +76,7 @@ def partition(table: Table, predicates: Predicates, only: int = -1) -> Grown:
     return Grown(table.schema, rule, rows[order], nodes, position, None if persons is None else persons[order])
 
 
-grow = lru_cache(maxsize=1)(partition)  # the last tree is kept, for the release and the tasks of one worker need the same one
+grow = lru_cache(maxsize=2)(partition)  # the last trees are kept, for the release and the tasks of one process need the same
 
 
 class Classes(NamedTuple):

@@ -42,7 +42,10 @@ GIVEN = ("k", "l", "entropy_l", "recursive_cl", "t")
 
 @dataclass(frozen=True)
 class Predicates:
-    """What every class must satisfy; None is not asked for. `strict`: k on both sides of a numeric split of Mondrian."""
+    """What every class must satisfy; None is not asked for.
+
+    For Mondrian: `strict`, k on both sides of a numeric split; `tighten`, numeric bounds are those of the records, for l alone.
+    """
 
     k: int | None = None
     l: int | None = None  # noqa: E741 - the name of the parameter in the literature
@@ -51,6 +54,7 @@ class Predicates:
     t: Fraction | None = None
     ground: str = "equal"
     strict: bool = True
+    tighten: bool = True
 
     @property
     def claim(self) -> Claim:
@@ -96,7 +100,7 @@ class Predicates:
             times = 2 if self.ground == "equal" else len(whole) - 1
             limits[kernel.GROUND] = GROUNDS[self.ground]
             limits[kernel.FAR_WHOLE : kernel.FAR_PARTS + 1] = _split(self.t * times * total)
-        return self.need, self.counts_secrets, self.strict, limits, whole, logs
+        return self.need, self.counts_secrets, self.tighten if self.counts_secrets else self.strict, limits, whole, logs
 
 
 def _split(number: Fraction) -> tuple[int, int, int]:
@@ -145,7 +149,7 @@ FIELDS = {
 }
 
 
-def build_predicates(parameters: Mapping[str, Any], context: Context, *, strict: bool = True) -> Predicates:
+def build_predicates(parameters: Mapping[str, Any], context: Context) -> Predicates:
     """Check what is asked for against the table."""
     where = f"{context.where}.sanitizer"
     given = [key for key in GIVEN if parameters[key] is not None]
@@ -165,7 +169,7 @@ def build_predicates(parameters: Mapping[str, Any], context: Context, *, strict:
             raise InputError(f"{where}.{key} must be at most the table's {context.persons} {counted}; got {parameters[key]}")
     distance, ground = _read_t(parameters, context, where)
     entropy = None if parameters["entropy_l"] is None else float(parameters["entropy_l"])
-    return Predicates(parameters["k"], parameters["l"], entropy, recursive, distance, ground, strict)
+    return Predicates(parameters["k"], parameters["l"], entropy, recursive, distance, ground)
 
 
 def _read_recursive(given: list[float] | None, where: str) -> tuple[Fraction, int] | None:

@@ -26,7 +26,7 @@ class Raw:
 
     def release(self, table: Table, _rng: np.random.Generator) -> Release:
         """One class for each distinct tuple of quasi-identifiers."""
-        new = _is_first_of_tuple(table)
+        new = is_first_of_tuple(table)
         counts = np.zeros((new.sum(), len(table.schema.sensitive.levels)), np.int64)
         np.add.at(counts, (number_tuples(table), table.secret), table.weights)  # equal records of two persons are two
         return Release(table.schema, Ranges(table.codes[new], table.codes[new]), counts)
@@ -34,10 +34,11 @@ class Raw:
 
 def number_tuples(table: Table) -> Ints:
     """Return (records,): equal numbers are equal tuples of quasi-identifiers."""
-    return np.cumsum(_is_first_of_tuple(table)) - 1
+    return np.cumsum(is_first_of_tuple(table)) - 1
 
 
-def _is_first_of_tuple(table: Table) -> Bools:
+def is_first_of_tuple(table: Table) -> Bools:
+    """Return (records,): whether a record is the first with its tuple of quasi-identifiers."""
     first = np.ones(table.distinct, bool)
     first[1:] = (table.codes[1:] != table.codes[:-1]).any(axis=1)  # distinct records are in lexicographic order
     return first

@@ -42,12 +42,12 @@ class Numeric:
         """Return whether the closed interval holds the value."""
         return current[0] <= value <= current[1]
 
-    def cut(self, _current: Interval, values: list[float], level: int) -> Cut:
-        """Return the tightened bounds, the split value and both sides: none where the median leaves no right side."""
-        half, low, high = len(values) // 2, min(values), max(values)
+    def cut(self, current: Interval, values: list[float], level: int, tighten: bool = True) -> Cut:
+        """Return the bounds, the split value and both sides: none where the median leaves no right side."""
+        half, low, high = len(values) // 2, *((min(values), max(values)) if tighten else current)
         # the m-th smallest value is the first one whose cumulative count reaches m
         split = sorted(values)[half - 1]
-        if half < level or split == high:
+        if half < level or split == max(values):
             return (low, high), None, []
         following = min(value for value in values if value > split)
         return (low, high), split, [("left", (low, split)), ("right", (following, high))]
@@ -79,7 +79,7 @@ class Tree:
         """Return whether the value is the node itself or a leaf under it."""
         return current in self.path_of.get(value, ())
 
-    def cut(self, current: str, _values: list[str], _level: int) -> Cut:
+    def cut(self, current: str, _values: list[str], _level: int, _tighten: bool = True) -> Cut:
         """Return the node unchanged and its children in order of first appearance, none for a leaf."""
         below = [path[path.index(current) - 1] for path in self.paths if current in path[1:]]
         return current, None, [(child, child) for child in dict.fromkeys(below)]
@@ -147,6 +147,7 @@ class Run:
     persons: Sequence[Any] | None = None
     properties: Properties | None = None
     least: int = 1
+    tighten: bool = True
 
     def valid(self, part: Node) -> bool:
         """Return whether the part is large enough, for l-diversity also varied and level enough, and has all properties."""
@@ -177,7 +178,7 @@ class Run:
         """Split the node on one attribute if every part allows it; its bounds are tightened even if not."""
         attribute = self.attributes[index]
         values = [self.records[row][index] for row in node.rows]
-        node.generalised[index], split, options = attribute.cut(node.generalised[index], values, self.level)
+        node.generalised[index], split, options = attribute.cut(node.generalised[index], values, self.level, self.tighten)
         parts = []
         for key, narrowed in options:
             rows = [row for row in node.rows if attribute.covers(narrowed, self.records[row][index])]
@@ -215,6 +216,7 @@ def mondrian(
     variant: str = "strict",
     persons: Sequence[Any] | None = None,
     properties: Properties | None = None,
+    tighten: bool = True,
 ) -> Node:
     """Return the split tree of the table; its leaves are the published classes."""
     level = k if l is None else l
@@ -228,7 +230,7 @@ def mondrian(
     if properties is not None:
         tail = 1 if properties.recursive_cl is None else properties.recursive_cl[1]
         least = max(k or 1, math.ceil(properties.entropy_l or 1), tail)
-    run = Run(records, secrets, attributes, level or 1, l is not None, variant, persons, properties, least)
+    run = Run(records, secrets, attributes, level or 1, l is not None, variant, persons, properties, least, tighten)
     return run.grow(Node(list(range(len(records))), [attribute.top for attribute in attributes]))
 
 
@@ -279,16 +281,17 @@ def leave_one_out(
     l: int | None = None,
     variant: str = "strict",
     domain: Secrets | None = None,
+    tighten: bool = True,
     properties: Properties | None = None,
 ) -> list[tuple[list[float], list[float]]]:
     """Return every row's belief from the release of D and from the release of D without that row."""
     domain = sorted(set(secrets)) if domain is None else domain
-    full = mondrian(records, secrets, attributes, k=k, l=l, variant=variant, properties=properties)
+    full = mondrian(records, secrets, attributes, k=k, l=l, variant=variant, properties=properties, tighten=tighten)
     beliefs = []
     for i, target in enumerate(records):
         others = [*records[:i], *records[i + 1 :]]
         kept = [*secrets[:i], *secrets[i + 1 :]]
-        without = mondrian(others, kept, attributes, k=k, l=l, variant=variant, properties=properties)
+        without = mondrian(others, kept, attributes, k=k, l=l, variant=variant, properties=properties, tighten=tighten)
         present = believe(full, secrets, attributes, target, domain)
         beliefs.append((present, believe(without, kept, attributes, target, domain)))
     return beliefs

@@ -37,6 +37,7 @@ RULES = {
     "k=5 basic": Mondrian(Predicates(k=5, strict=False)),
     "k=20": Mondrian(Predicates(k=20)),
     "l=3": Mondrian(Predicates(l=3)),
+    "l=3 not tightened": Mondrian(Predicates(l=3, tighten=False)),
 }
 
 
@@ -93,7 +94,11 @@ def test_distances_equal_brute_force(source: tuple, rule: str) -> None:
 
 
 @pytest.mark.parametrize("adversary", ["naive_bayes", "conditional_frequency"])
-@pytest.mark.parametrize("parameters", [{"k": 5}, {"k": 5, "variant": "basic"}, {"l": 3}], ids=["k=5", "k=5 basic", "l=3"])
+@pytest.mark.parametrize(
+    "parameters",
+    [{"k": 5}, {"k": 5, "variant": "basic"}, {"l": 3}, {"l": 3, "tighten": False}],
+    ids=["k=5", "k=5 basic", "l=3", "l=3 not tightened"],
+)
 @pytest.mark.parametrize("source", [ADULT, INTERNET], ids=["adult", "internet"])
 def test_distances_equal_the_published_procedure(source: tuple, parameters: dict, adversary: str) -> None:
     rows = sample(source, 300)
@@ -110,6 +115,7 @@ def test_distances_equal_the_published_procedure(source: tuple, parameters: dict
     pairs = reference.leave_one_out(records, secrets, attributes, getattr(reference, adversary), **parameters)
     expected = [reference.emd(p, q) for p, q in pairs]
     rule = "l=3" if "l" in parameters else "k=5 basic" if "variant" in parameters else "k=5"
+    rule += "" if parameters.get("tighten", True) else " not tightened"
     model = BernoulliNB() if adversary == "naive_bayes" else ConditionalFrequency()
     found = exact.influence(table, np.arange(table.distinct), procedure_of(rule, model))
     np.testing.assert_allclose(found.distance[record_of], expected, rtol=0, atol=1e-12)

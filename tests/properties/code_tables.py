@@ -128,7 +128,8 @@ def procedures(draw: st.DrawFn) -> ReleaseProcedure:
     if kind == "any":
         asked = draw(predicates())
     elif kind == "diverse":
-        asked = Predicates(l=draw(st.integers(2, 5), label="l"))
+        tighten = draw(st.sampled_from((True, True, False)), label="tighten")
+        asked = Predicates(l=draw(st.integers(2, 5), label="l"), tighten=tighten)
     else:
         asked = Predicates(k=draw(st.integers(2, 8), label="k"), strict=draw(st.booleans(), label="strict"))
     return ReleaseProcedure(Mondrian(asked), TF(), {"bernoulli-nb": BernoulliNB()}, SIMPLE["emd"], 0, "test")

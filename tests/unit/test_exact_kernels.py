@@ -10,7 +10,7 @@ import pytest
 from numba import njit
 from sklearn.naive_bayes import BernoulliNB
 
-from dit_dask.kernels import exact_coverage, exact_engine, exact_outcomes, mondrian, weigh
+from dit_dask.kernels import exact_coverage, exact_engine, exact_outcomes, exact_tasks, mondrian, weigh
 from dit_dask.kernels.exact_outcomes import (
     ABOVE,
     ABOVE_NEXT,
@@ -128,8 +128,8 @@ def test_targets_are_grouped_by_key_and_then_by_own_bounds() -> None:
 
 
 def test_tasks_are_stacked_with_their_states() -> None:
-    push = call(exact_engine.push, 12)
-    tasks, tops, state = np.zeros((9, exact_engine.TASK_STATE + 2), np.int32), np.zeros(3, np.int64), np.array([7, 8], np.int32)
+    push = call(exact_tasks.push, 12)
+    tasks, tops, state = np.zeros((9, exact_tasks.TASK_STATE + 2), np.int32), np.zeros(3, np.int64), np.array([7, 8], np.int32)
     for node in range(4):
         push(tasks, tops, 0, node, 0, 0, 1, -1, -1, -1, -1, state)
     assert tops[2] == 4
