@@ -132,13 +132,10 @@ def rank_columns(options: argparse.Namespace) -> int:
 
 def rewrite_report(options: argparse.Namespace) -> int:
     """dit report."""
-    from dit_dask.audit.summary import read_complete, read_measures
-    from dit_dask.audit.verdict import read_verdict
     from dit_dask.reporting import html
 
     folder = _folder(options.run)
-    manifest, summaries = read_complete(folder)
-    html.write(folder, manifest, summaries, read_measures(folder), read_verdict(folder))
+    folder.write(html.NAME, html.render(html.read_reported_run(folder)).encode())
     write_line(f"{folder.url}/report.html")
     return OK
 

@@ -153,6 +153,12 @@ class AllOf:
         return " and ".join(claim.words for claim in self.claims)
 
 
+def claimed_k(claim: Claim | None) -> int | None:
+    """The largest k that a claim names; None if it names none."""
+    members = claim.claims if isinstance(claim, AllOf) else (claim,)
+    return max((one.k for one in members if isinstance(one, KAnonymity)), default=None)
+
+
 @dataclass(frozen=True)
 class IdenticalRows:
     """What a release owes to identical rows: classes, and rows in them, whose claim holds only if each row is a person.

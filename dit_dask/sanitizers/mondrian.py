@@ -49,12 +49,12 @@ class Mondrian:
 
 def _build(parameters: Mapping[str, Any], context: Context) -> Mondrian:
     where, is_strict = f"{context.where}.sanitizer", parameters["variant"] == "strict"
-    predicates = replace(build_predicates(parameters, context), strict=is_strict, tighten=parameters["tighten"])
+    predicates = replace(build_predicates(parameters, context), strict=is_strict, tighten=parameters["tighten"] is not False)
     if not is_strict and context.persons < context.rows:
         raise InputError(f"{where}.variant: only strict counts persons; schema.subject says that some have several rows")
     if not is_strict and predicates.counts_secrets:
         raise InputError(f"{where}.variant: basic is for k alone")
-    if not parameters["tighten"]:
+    if parameters["tighten"] is False:
         _check_untightened(where, predicates, context)
     return Mondrian(predicates)
 
@@ -78,7 +78,7 @@ KIND = Kind(
             ),
             "tighten": Field(
                 Flag(),
-                True,
+                None,  # the same as true, and left out of ids and digests
                 sweep=True,
                 description="for l only: false publishes the bounds of the splits, as the papers did, not those of the records",
             ),

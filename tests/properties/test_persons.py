@@ -48,7 +48,7 @@ def test_every_release_without_a_person_equals_sanitising_again(table: Table, pr
 @settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), max_examples=100)
 @given(tables(60), procedures(), st.data())
 def test_persons_of_one_row_each_are_rows(table: Table, procedure: ReleaseProcedure, data: st.DataObject) -> None:
-    sanitizer = Mondrian(replace(procedure.sanitizer.predicates, strict=True))
+    sanitizer = Mondrian(replace(procedure.sanitizer.predicates, strict=True, tighten=True))
     codes, secret = np.repeat(table.codes, table.weights, axis=0), np.repeat(table.secret, table.weights)
     persons = np.array(data.draw(st.permutations(range(len(codes)))), np.int64)
     found = sanitizer.release(collapse(table.schema, codes, secret, persons)[0], RNG)
