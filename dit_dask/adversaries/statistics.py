@@ -93,7 +93,7 @@ class Summarised:
         return self.summary.find(self.model, encoded) if encoded.is_countable else None
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)  # a base for each sensitive value (t-closeness), times the adversaries of a panel
 def _known(summarised: Summarised, encoder: Any, base: Release) -> Statistics | None:
     """The statistics of the whole release, once for all removals: no target affects them."""
     return summarised.find(base, encoder, np.zeros(len(base.schema.quasi_identifiers), np.int32))

@@ -157,7 +157,7 @@ class Sets:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """What a removal changes: the classes of `base`, the release of the whole table, that are gone, and the new ones."""
+    """What a removal changes: the classes of `base`, a release of the whole table, that are gone, and the new ones."""
 
     base: Release
     gone: Ints
