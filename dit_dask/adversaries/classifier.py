@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +31,24 @@ MEMO_FLOATS = 2**20
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Beliefs of a fresh clone of `model`, trained on the encoded classes or computed without training it."""
+    """Beliefs of a fresh clone of `model`, trained on the encoded classes or computed without training it.
+
+    `seed` is what its random_state comes from, if the user set none.
+    """
 
     model: Any
     weighted: bool
     memo: dict[bytes, Floats] = field(default_factory=dict)
+    seed: int | None = None
+
+    def redraw(self, *purpose: object) -> Classifier:
+        """The same classifier with a random_state of its own for this purpose; itself if the user set one, or it has none."""
+        if self.seed is None:
+            return self
+        from sklearn.base import clone
+
+        model = clone(self.model).set_params(random_state=seeds.integer(self.seed, "training", *purpose))
+        return replace(self, model=model, memo={})
 
     def beliefs(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
         """Equal training rows give equal beliefs, so nothing is learned twice; one secret left is certain."""
@@ -126,14 +139,15 @@ def _build(parameters: Mapping[str, Any], context: Context) -> Classifier:
     for name in arguments:
         if name not in known and not open_ended:
             raise unknown(f"{where}.params: parameter of {parameters['name']}", name, known)
+    seed = None
     if "random_state" in known and arguments.get("random_state") is None:  # null would make every training differ
-        arguments["random_state"] = seeds.integer(context.seed, context.test, bits=24)
+        seed = arguments["random_state"] = seeds.integer(context.seed, context.test, bits=24)
     try:
         model = factory(**arguments)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}.params: {error}") from error
     _require_methods(model, parameters["name"], where)
-    return Classifier(model, has_fit_parameter(model, "sample_weight"))
+    return Classifier(model, has_fit_parameter(model, "sample_weight"), seed=seed)
 
 
 def _import_class(path: str, where: str) -> Any:

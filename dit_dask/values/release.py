@@ -10,7 +10,7 @@ import numpy as np
 from dit_dask.values.schema import Schema
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Bools, Codes, Ints
+    from dit_dask.values.arrays import Bools, Codes, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,33 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
+class RangeShares:
+    """The distinct published ranges of an attribute: value[c] of each class, low[v]..high[v] of each value."""
+
+    value: Ints
+    low: Ints
+    high: Ints
+
+    def inside(self, first: int, last: int) -> Floats:
+        """Return (values,): the share of each value's codes that lies in first..last."""
+        common = np.minimum(self.high, last) - np.maximum(self.low, first) + 1
+        share: Floats = np.maximum(common, 0) / (self.high - self.low + 1)
+        return share
+
+
+@dataclass(frozen=True, eq=False)
+class SetShares:
+    """The distinct published sets of an attribute: value[c] of each class, reached[v, code] codes of a value below a code."""
+
+    value: Ints
+    reached: Ints
+
+    def inside(self, first: int, last: int) -> Floats:
+        """Return (values,): the share of each value's codes that lies in first..last; an empty value has none anywhere."""
+        return (self.reached[:, last + 1] - self.reached[:, first]) / np.maximum(self.reached[:, -1], 1)
+
+
+@dataclass(frozen=True, eq=False)
 class Ranges:
     """Published values that are ranges of codes: low[c, d]..high[c, d]."""
 
@@ -60,6 +87,11 @@ class Ranges:
         ends, value = np.unique(self.low[:, attribute].astype(np.int64) * levels + self.high[:, attribute], return_inverse=True)
         code = np.arange(levels)
         return value, (ends[:, None] // levels <= code) & (code <= ends[:, None] % levels)
+
+    def shares(self, attribute: int, levels: int) -> RangeShares:
+        """How the codes of an attribute's distinct values are spread, without a table of values and levels."""
+        ends, value = np.unique(self.low[:, attribute].astype(np.int64) * levels + self.high[:, attribute], return_inverse=True)
+        return RangeShares(value, ends // levels, ends % levels)
 
     def ends(self, attribute: int) -> tuple[Codes, Codes, Bools]:
         """Return (classes,) each: the lowest and the highest code of an attribute, and whether all between are covered."""
@@ -93,6 +125,13 @@ class Sets:
     def coverage(self, attribute: int, _levels: int) -> tuple[Ints, Bools]:
         """Return which distinct value of an attribute each class publishes, and (values, levels) what those cover."""
         return self.value[:, attribute].astype(np.int64), self.sets[attribute]
+
+    def shares(self, attribute: int, levels: int) -> SetShares:
+        """How the codes of an attribute's distinct values are spread."""
+        sets = self.sets[attribute]
+        reached = np.zeros((len(sets), levels + 1), np.int64)
+        np.cumsum(sets, axis=1, out=reached[:, 1:])
+        return SetShares(self.value[:, attribute].astype(np.int64), reached)
 
     def ends(self, attribute: int) -> tuple[Codes, Codes, Bools]:
         """Return (classes,) each: the lowest and the highest code of an attribute, and whether all between are covered."""
