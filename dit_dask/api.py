@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,18 @@ import numpy as np
 from dit_dask import run
 from dit_dask.audit.disclosure import exact_folder
 from dit_dask.audit.grammar import check_config
+from dit_dask.audit.parts import read_distances
 from dit_dask.audit.statistics import by_name
 from dit_dask.audit.summary import TestSummary, read_curves
 from dit_dask.audit.verdict import RunVerdict
+from dit_dask.deciding.explanation import Case, explain
+from dit_dask.deciding.reopening import worst_test
 from dit_dask.errors import DitError, InputError, describe_value, unknown
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import progress
 from dit_dask.execution.runner import TaskRunner
+from dit_dask.inputs.load import load_with
+from dit_dask.inputs.source import read_text
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.measures.synthetic import closeness as closest
 from dit_dask.measures.synthetic.closeness import Closeness
@@ -35,6 +40,8 @@ from dit_dask.storage.folder import Folder
 if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
+
+    from dit_dask.config.document import Config
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +56,8 @@ class Result:
     """The values of each sensitive attribute in the order that `predicted` counts them; they stay in this process."""
     labels: pd.Index[Any]
     """Of every used row: its label in the index of the frame given, or its position in the source."""
+    prepared: run.PreparedRun = field(repr=False)
+    frame: pd.DataFrame | None = field(default=None, repr=False)
 
     @property
     def url(self) -> str:
@@ -99,15 +108,43 @@ class Result:
 
         Of a file the index is the position in the source. Rows that were dropped or not tested are absent.
         """
+        joined = read_distances(self.folder, self._test_id(test))
+        return joined.set_axis(self.labels[joined["record"].to_numpy()])
+
+    def epsilon_delta(self, test: str | int = 0) -> pd.DataFrame:
+        """For each epsilon the largest Pr[d >= epsilon] of any person, with bounds for all persons and epsilons at once.
+
+        Columns: mean, worst, at_least, at_most, noise_worst. Of a test without repeats every probability is 0 or 1: an error.
+        """
         import pandas as pd
-        import pyarrow.parquet as pq
 
         identity = self._test_id(test)
-        below = f"records/{identity}"
-        parts = [self.folder.read(f"{below}/{name}") for name in sorted(self.folder.names(below))]
-        frames = [pq.read_table(io.BytesIO(part)).to_pandas() for part in parts if part is not None]
-        joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
-        return joined.set_axis(self.labels[joined["record"].to_numpy()])
+        repeats = next(one for one in self.summaries if one.test == identity).repeats
+        if repeats is None:
+            raise InputError(f"epsilon_delta: {identity} has no repeats, so its distances have no distribution; set repeats")
+        return pd.DataFrame([asdict(point) for point in repeats.curve]).set_index("epsilon")
+
+    def worst(self, top: int = 10, test: str | int | None = None, *, show_values: bool = False) -> pd.DataFrame:
+        """Explain the persons with the largest distances, of one test or of that with the largest delta; one row each.
+
+        It is found by brute force and compared with the stored distances. With `show_values` the frame also has the values of
+        the persons' rows.
+        """
+        import pandas as pd
+
+        if isinstance(top, bool) or not isinstance(top, int) or top < 1:
+            raise InputError(f"top must be an integer >= 1; got {describe_value(top)}")
+        chosen = worst_test(self.summaries) if test is None else self._test_id(test)
+        config, built = self.prepared.config, {one.id: one for one in self.prepared.tests}
+        cells = self._cells() if show_values else None
+        found = explain(Case(config, built[chosen], read_distances(self.folder, chosen), partial(_read, config), cells), top)
+        frame = pd.DataFrame([one.flat() for one in found])
+        return frame.set_axis(self.labels[frame["record"].to_numpy()])
+
+    def _cells(self) -> pd.DataFrame:
+        """The used rows as they were given."""
+        config = self.prepared.config
+        return load_with(config, [], self.frame)[1]
 
     def _test_id(self, test: str | int) -> str:
         """The id of a test that is given by its id or its position."""
@@ -206,7 +243,12 @@ def _run(document: Mapping[str, Any], frame: pd.DataFrame | None, client: Client
     values = {name: rows.table.schema.sensitive.levels for name, rows in prepared.rows.by_secret.items()}
     positions = prepared.rows.source_row
     labels = pd.Index(positions) if frame is None else frame.index[positions]
-    return Result(finished.folder, finished.summaries, finished.measures, finished.verdict, values, labels)
+    found = finished.folder, finished.summaries, finished.measures, finished.verdict
+    return Result(*found, values, labels, prepared, frame)
+
+
+def _read(config: Config, path: str, where: str) -> str:
+    return read_text(path, config, where)
 
 
 def _check_data(data: pd.DataFrame | str | os.PathLike[str]) -> tuple[str, pd.DataFrame | None]:

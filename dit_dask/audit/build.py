@@ -55,6 +55,15 @@ def build_tests(config: Config, rows: Rows, read: ReadText) -> list[Test]:
     return tests
 
 
+def rebuild_test(config: Config, test: Test, rows: Rows, read: ReadText) -> Test:
+    """Build the same test on other rows of the same sensitive attribute, which are binned already where it has bins."""
+    point, component = test.config, test.config.sanitizer
+    if component.parameters.get("bins"):
+        point = replace(point, sanitizer=replace(component, parameters={**component.parameters, "bins": {}}))
+    shared = _Shared(secret_key(rows), tuple(rows.columns_of_secrets), {})
+    return _Builder(config, rows, read, shared).build(point, test.id)
+
+
 @dataclass(frozen=True)
 class _Shared:
     """What the builders of all sensitive attributes share: a key, their columns, external sanitizers by their keys."""

@@ -17,6 +17,7 @@ from dit_dask.engines.gain import GainTally
 from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from dit_dask.values.arrays import Ints
@@ -114,6 +115,17 @@ def read_part(folder: Folder, name: str, record: Ints, added: Sequence[str] | No
     tallies = {adversary: GainTally.read(tally) for adversary, tally in json.loads(gains).items()}
     file = PartFile(name, len(record), hashlib.sha256(content).hexdigest())
     return file, Part(name, record, arrays[1], arrays[2], influence, tallies)
+
+
+def read_distances(folder: Folder, test: str) -> pd.DataFrame:
+    """Read the rows of all parts of a test, in order; none where the folder has no parts."""
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    below = f"records/{test}"
+    contents = [folder.read(f"{below}/{name}") for name in sorted(folder.names(below))]
+    frames = [pq.read_table(io.BytesIO(content)).to_pandas() for content in contents if content is not None]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
 
 
 def _filled(column: Any) -> NDArray[Any]:

@@ -89,21 +89,21 @@ def build_parser(subcommands: Sequence[Subcommand]) -> Parser:
 
 def demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a run of the embedded config."""
-    _add_output(parser, "folder or fsspec URL under which the run folder is made")
+    add_output(parser, "folder or fsspec URL under which the run folder is made")
     parser.add_argument("--workers", type=_workers, metavar="N", help="workers; the machine's cores by default")
-    _add_json(parser, "tests, measures and verdicts")
-    _add_quiet(parser)
+    add_json(parser, "tests, measures and verdicts")
+    add_quiet(parser)
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a run."""
-    _add_config(parser)
-    _add_show_values(parser)
+    add_config(parser)
+    add_show_values(parser)
     parser.add_argument(
         "--cluster", type=_cluster, metavar="WHERE", help="local, kubernetes, tcp://HOST:PORT or tls://HOST:PORT"
     )
     parser.add_argument("--fresh", action="store_true", help="start over instead of resuming")
-    _add_set(parser)
+    add_set(parser)
     demo_arguments(parser)
 
 
@@ -127,38 +127,42 @@ def init_arguments(parser: argparse.ArgumentParser) -> None:
 
 def plan_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a plan."""
-    _add_config(parser)
-    _add_json(parser, "the plan")
-    _add_show_values(parser)
-    _add_set(parser)
+    add_config(parser)
+    add_json(parser, "the plan")
+    add_show_values(parser)
+    add_set(parser)
 
 
 def risk_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the ranking of columns."""
-    _add_config(parser, "YAML file; it needs no schema and no tests yet")
-    _add_show_values(parser)
+    add_config(parser, "YAML file; it needs no schema and no tests yet")
+    add_show_values(parser)
     parser.add_argument("--target", metavar="COLUMN", help="refine this column instead of the person, that is the row")
     parser.add_argument(
         "--without", action="append", default=[], metavar="COLUMN", help="leave a column out, such as a row number"
     )
-    parser.add_argument("--size", type=_count, default=3, metavar="M", help="columns in a combination, at most (default 3)")
-    parser.add_argument("--top", type=_count, default=10, metavar="N", help="combinations shown of each size (default 10)")
+    parser.add_argument(
+        "--size", type=positive_integer, default=3, metavar="M", help="columns in a combination, at most (default 3)"
+    )
+    parser.add_argument(
+        "--top", type=positive_integer, default=10, metavar="N", help="combinations shown of each size (default 10)"
+    )
     parser.add_argument(
         "--missing", choices=("category", "drop"), help="missing cells are a value of their own, or drop their row"
     )
-    _add_output(parser, "folder or fsspec URL under which risk.json and risk.svg go")
-    _add_json(parser, "the ranking")
-    _add_set(parser)
+    add_output(parser, "folder or fsspec URL under which risk.json and risk.svg go")
+    add_json(parser, "the ranking")
+    add_set(parser)
 
 
 def report_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a report."""
-    _add_run(parser)
+    add_run(parser)
 
 
 def gate_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a check of gates."""
-    _add_run(parser)
+    add_run(parser)
     parser.add_argument(
         "--fail-on",
         action="append",
@@ -166,33 +170,33 @@ def gate_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONDITION",
         help="fail if true for any sanitised test; without it the config's gates",
     )
-    _add_json(parser, "the verdicts")
+    add_json(parser, "the verdicts")
 
 
 def leave_out_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the tables to sanitise elsewhere."""
-    _add_config(parser)
-    _add_show_values(parser)
+    add_config(parser)
+    add_show_values(parser)
     parser.add_argument(
         "--to", required=True, metavar="URL", help="private folder or URL: the tables hold the data's own values"
     )
     parser.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables (default parquet)")
-    _add_quiet(parser)
-    _add_set(parser)
+    add_quiet(parser)
+    add_set(parser)
 
 
 def compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a comparison."""
-    _add_run(parser)
+    add_run(parser)
     parser.add_argument("other", metavar="RUN", help="the run to compare it with")
-    _add_json(parser, "both runs and the changes")
+    add_json(parser, "both runs and the changes")
 
 
 def history_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the history of an output."""
     parser.add_argument("url", metavar="URL", help="the output folder or URL that the runs were written to")
     parser.add_argument("--name", metavar="NAME", help="only runs of this name")
-    _add_json(parser, "runs and rises")
+    add_json(parser, "runs and rises")
     parser.add_argument("--fail-on-rise", action="store_true", help="exit with 1 if any delta rose beyond the noise")
 
 
@@ -203,7 +207,7 @@ def data_arguments(parser: argparse.ArgumentParser) -> None:
 
 def deploy_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a deployment."""
-    _add_config(parser, "YAML file; its data and output must be URLs")
+    add_config(parser, "YAML file; its data and output must be URLs")
     parser.add_argument("--image", help="image of all pods; the config's cluster.kubernetes.image by default")
     parser.add_argument("--schedule", metavar="CRON", help="five fields such as '0 3 * * *'; without it the audit runs once")
     parser.add_argument("--time-zone", metavar="ZONE", help="of the schedule, such as Europe/Paris; the cluster's by default")
@@ -217,13 +221,13 @@ def deploy_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PLACE",
         help="a place of the config, as the refusal names it, whose value is no secret; may be given again",
     )
-    _add_set(parser)
+    add_set(parser)
 
 
 def certificates_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of certificates to try out."""
     parser.add_argument("--to", required=True, metavar="FOLDER", help="a folder that does not exist yet")
-    parser.add_argument("--days", type=_count, default=30, metavar="N", help="how long they are valid; 30 by default")
+    parser.add_argument("--days", type=positive_integer, default=30, metavar="N", help="how long they are valid; 30 by default")
 
 
 def launch_arguments(parser: argparse.ArgumentParser) -> None:
@@ -232,46 +236,54 @@ def launch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--owner", metavar="NAME/UID", help="the Kubernetes Job that this is a pod of")
 
 
-def _add_config(parser: argparse.ArgumentParser, description: str = "YAML file") -> None:
+def add_config(parser: argparse.ArgumentParser, description: str = "YAML file") -> None:
+    """The config file of a subcommand."""
     parser.add_argument("config", metavar="CONFIG", help=description)
 
 
-def _add_run(parser: argparse.ArgumentParser) -> None:
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """The run folder of a subcommand."""
     parser.add_argument("run", metavar="RUN", help="run folder or URL")
 
 
-def _add_output(parser: argparse.ArgumentParser, description: str) -> None:
+def add_output(parser: argparse.ArgumentParser, description: str) -> None:
+    """Where results go."""
     parser.add_argument("--out", metavar="URL", help=description)
 
 
-def _add_json(parser: argparse.ArgumentParser, what: str) -> None:
+def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    """A document instead of tables."""
     parser.add_argument("--json", action="store_true", help=f"print {what} as JSON, and nothing else, to stdout")
 
 
-def _add_quiet(parser: argparse.ArgumentParser) -> None:
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Fewer lines on stderr."""
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr; warnings and errors stay")
 
 
-def _add_show_values(parser: argparse.ArgumentParser) -> None:
+def add_show_values(parser: argparse.ArgumentParser) -> None:
+    """What errors may show."""
     parser.add_argument("--show-values", action="store_true", help="errors also show values of the data that few rows share")
 
 
-def _add_set(parser: argparse.ArgumentParser) -> None:
+def add_set(parser: argparse.ArgumentParser) -> None:
+    """Single keys of the config."""
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override one config key, such as data.limit=1000"
     )
 
 
-def _count(text: str) -> int:
+def positive_integer(text: str) -> int:
+    """A count as users type it."""
     if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer >= 1; got {quote(text)}")
     return int(text)
 
 
 def _workers(text: str) -> int:
-    if len(text) > len(str(MOST_WORKERS)) or _count(text) > MOST_WORKERS:
+    if len(text) > len(str(MOST_WORKERS)) or positive_integer(text) > MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"must be an integer of at most {MOST_WORKERS:,}; got {quote(text)}")
-    return _count(text)
+    return positive_integer(text)
 
 
 def _cluster(text: str) -> str:

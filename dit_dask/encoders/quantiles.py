@@ -10,7 +10,7 @@ import numpy as np
 from dit_dask.values.bins import equal_frequency
 from dit_dask.values.hierarchy import flat
 from dit_dask.values.schema import Attribute
-from dit_dask.values.table import Table, collapse
+from dit_dask.values.table import Table, recode
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Floats, Ints
@@ -55,7 +55,4 @@ def with_quantiles(table: Table, count: int, cut: str) -> tuple[Table, Ints]:
         attributes[place] = Attribute(attribute.name, "categorical", tree.leaves, None, tree)
         codes[:, place] = quantile[table.codes[:, place]]
     schema = replace(table.schema, quasi_identifiers=tuple(attributes))
-    merged, index = collapse(schema, codes, table.secret, table.subject)
-    weights = np.zeros(merged.distinct, np.int64)
-    np.add.at(weights, index, table.weights)
-    return replace(merged, weights=weights), index
+    return recode(table, schema, codes)

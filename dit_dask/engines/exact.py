@@ -13,16 +13,26 @@ from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.adversaries.narrowest_class import NarrowestClass
 from dit_dask.engines import exact_persons
-from dit_dask.engines.exact_counts import Counts, CountSource, MondrianCounts, Needs, RawCounts, SuppressedCounts
+from dit_dask.engines.exact_counts import (
+    Counts,
+    CountSource,
+    MondrianCounts,
+    Needs,
+    RawCounts,
+    ReferenceCounts,
+    SuppressedCounts,
+)
 from dit_dask.engines.influence import Influence, compare, join
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_coverage import cover, posterior
-from dit_dask.kernels.exact_engine import follow, plant, push_compared, push_own, settle_class
+from dit_dask.kernels.exact_engine import follow, plant, settle_class
 from dit_dask.kernels.exact_outcomes import decide
+from dit_dask.kernels.exact_tasks import push_compared, push_own
 from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.sanitizers.mondrian_tree import grow
+from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.sanitizers.suppressed import Suppressed
 from dit_dask.values.table import Table
@@ -48,8 +58,14 @@ def _frequencies(counts: Counts) -> Floats:
     return shares
 
 
+def _count_mondrian(table: Table, sanitizer: Mondrian) -> CountSource:
+    if sanitizer.predicates.t is not None:
+        return ReferenceCounts(table, sanitizer.predicates)
+    return MondrianCounts(grow(table, sanitizer.predicates))
+
+
 SOURCES: Mapping[type, Callable[[Table, Any], CountSource]] = {
-    Mondrian: lambda table, sanitizer: MondrianCounts(grow(table, sanitizer.rule)),
+    Mondrian: _count_mondrian,
     Raw: lambda table, _sanitizer: RawCounts(table),
     Suppressed: lambda table, _sanitizer: SuppressedCounts(table),
 }
@@ -147,7 +163,8 @@ def compile_ahead() -> None:
     nodes = np.zeros((1, kernel.STATE + 4), np.int32)
     nodes[0, [kernel.ATTRIBUTE, kernel.STOP, kernel.PAST]] = -1, 1, 1
     coverage, steps = np.zeros((1, 1, 2), np.int32), np.empty((2, 2), np.int32)
-    long, longs, numbers, rule = np.zeros(1, np.int64), np.zeros((2, 1), np.int64), np.zeros(1), (2, False, True)
+    long, longs, numbers = np.zeros(1, np.int64), np.zeros((2, 1), np.int64), np.zeros(1)
+    rule = Predicates(k=2).rule(long)
     cover(rows, order, nodes, -1, 0, order, slots, coverage, longs, steps)
     posterior(coverage, np.array([1, 0]), np.full(1, -1, np.int32))
     # functions without an entry from Python are compiled for arguments of these types instead of being called: first those
@@ -155,9 +172,9 @@ def compile_ahead() -> None:
     flat = (numbers, rows, numbers, rows, order, numbers)
     parts = {
         plant: (rows, rows, rows, order, order, rows, order, long, long, order),
-        settle_class: (rows, order, True, order, order, rows, longs, coverage, steps, long),
-        follow: (rows, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order),
-        push_compared: (numbers, rows, numbers, numbers, rows, order, rows, long),
+        settle_class: (rows, rule, order, order, True, order, order, rows, longs, coverage, steps, long),
+        follow: (rows, rule, rows, rows, order, rows, 0, order, 0, order, 0, 0, 0, rows, long, longs, long, long, order),
+        push_compared: (rule, numbers, rows, numbers, numbers, rows, order, rows, long),
         push_own: (rows, rows, rows, rows, 0, 0, 0, order, order, 0, rows, long),
         decide: (rows, rule, *flat, order, order, order, long, longs, longs, order, order, longs, long),
     }

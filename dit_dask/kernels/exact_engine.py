@@ -1,13 +1,6 @@
 """All leave-one-outs of a Mondrian tree in one descent (docs/exact-engine.md).
 
-Work waits on an explicit stack, tasks[T, 9 + 2 d]: kind, node, begin, alike, stop, attribute, split, following, owner; a state.
-    DESCEND  evaluate targets[begin:stop] inside a node that was built from all records; for the owner, if there is one,
-             which is then the only target, the node inherits the state
-    BRANCH   those targets split the node in another way than it is split: grow that tree and descend in it
-    OWN      waits below its BRANCH: a target that splits like the branch, but leaves bounds of its own to the children
-    DROP     waits below these: forget the trees grown since
-    REBUILD  grow the node from the state for one target: without the owner, if there is one
-    COMPARE  the node holds the same records but inherits the state: rebuild what that changes, for one target
+Work waits on the stack that kernels.exact_tasks describes.
 Doing a task adds to a target's coverage the classes that the node has without the target, and takes away those it has with it.
 It also counts the node that the target falls into without itself, where its path ends. COMPARE cannot change that node.
 Trees other than the base tree are grown behind it in `order` and `nodes`; tops[3] says where both end and how many tasks wait.
@@ -33,30 +26,47 @@ from dit_dask.kernels.exact_outcomes import (
     LOW_WITHOUT,
     decide,
 )
+from dit_dask.kernels.exact_tasks import (
+    ALIKE,
+    BEGIN,
+    BRANCH,
+    COMPARE,
+    DESCEND,
+    DROP,
+    END,
+    FOLLOWING,
+    KIND,
+    NODE,
+    NODES,
+    ORDER,
+    OWN,
+    OWNER,
+    REBUILD,
+    SPLIT,
+    SPLIT_ON,
+    TASK_STATE,
+    TASKS,
+    push,
+    push_children,
+    push_compared,
+    push_own,
+)
 from dit_dask.kernels.mondrian import (
     ATTRIBUTE,
-    COUNT,
     FIRST,
-    LEAST,
     MOST,
     PAST,
     START,
     STATE,
     STOP,
-    Rule,
     add_children,
     grow,
+    is_tightened,
     lengthen,
-    measure,
-    set_child,
-    turn_at,
-    widest,
 )
-from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange
+from dit_dask.kernels.predicates import Rule
+from dit_dask.kernels.weigh import Floats, Ints, Longs
 
-DESCEND, BRANCH, OWN, DROP, REBUILD, COMPARE = range(6)
-KIND, NODE, BEGIN, ALIKE, END, SPLIT_ON, SPLIT, FOLLOWING, OWNER, TASK_STATE = range(10)
-ORDER, NODES, TASKS = range(3)
 REBUILD_UP_TO = 2  # up to this size of a group a rebuild for each target is cheaper than a branch
 
 
@@ -79,13 +89,17 @@ def group_targets(targets: Ints, keys: Ints, own: Ints, bounds: Longs, moved: In
 
 
 @inner
-def tighten(inherited: Ints, codes: Ints, attribute: int, attributes: Ints, facts: Longs, tried: Longs, state: Ints) -> None:
+def tighten(
+    inherited: Ints, codes: Ints, attribute: int, rule: Rule, attributes: Ints, facts: Longs, tried: Longs, state: Ints
+) -> None:
     """Set state[2 d] to what is left of the inherited one after trying the attribute, for the target with these codes.
 
     No codes: for targets without bounds of their own.
     """
     for column in range(len(state)):
         state[column] = inherited[column]
+    if not is_tightened(rule):
+        return
     for tested in tried:
         if tested >= 0 and attributes[tested, 0] >= 0:
             fact = facts[tested]
@@ -98,8 +112,8 @@ def tighten(inherited: Ints, codes: Ints, attribute: int, attributes: Ints, fact
 
 @inner
 def settle_class(
-    rows: Ints, part: Ints, was_class: bool, targets: Ints, slots: Ints, attributes: Ints, facts: Longs, coverage: Ints,
-    fallen: Ints, held: Longs,
+    rows: Ints, rule: Rule, part: Ints, inherited: Ints, was_class: bool, targets: Ints, slots: Ints, attributes: Ints,
+    facts: Longs, coverage: Ints, fallen: Ints, held: Longs,
 ) -> None:
     """Make the node one class without the target, in place of the class it was before, if any. held[n] is scratch."""
     secret, weight = rows.shape[1] - 2, rows.shape[1] - 1
@@ -112,9 +126,14 @@ def settle_class(
             fallen[slots[target], value] = held[value] - (value == rows[target, secret])
         for attribute in range(len(attributes) if len(coverage) > 0 else 0):
             mine, fact, code = coverage[slots[target], attribute], facts[attribute], rows[target, attribute]
-            outside = attributes[attribute, 0] >= 0 and (
-                (code == fact[LOW] and fact[LOW_WITHOUT] != code) or (code == fact[HIGH] and fact[HIGH_WITHOUT] != code)
-            )
+            if attributes[attribute, 0] < 0:
+                outside = False
+            elif is_tightened(rule):
+                outside = (code == fact[LOW] and fact[LOW_WITHOUT] != code) or (
+                    code == fact[HIGH] and fact[HIGH_WITHOUT] != code
+                )
+            else:
+                outside = code < inherited[2 * attribute] or code > inherited[2 * attribute + 1]
             times = (0 if outside else 1) - (1 if was_class else 0)
             for value in range(len(held) if times != 0 else 0):
                 mine[value] += times * held[value]
@@ -138,96 +157,10 @@ def copy_part(order: Ints, start: int, stop: int, end: int, missing: int) -> tup
 
 
 @inner
-def push(
-    tasks: Ints, tops: Longs, kind: int, node: int, begin: int, alike: int, stop: int, attribute: int, split: int,
-    following: int, owner: int, state: Ints,
-) -> None:
-    """Push a task; the caller has made room for it."""
-    top = tops[TASKS]
-    task = tasks[top]
-    task[KIND], task[NODE], task[BEGIN], task[ALIKE], task[END] = kind, node, begin, alike, stop
-    task[SPLIT_ON], task[SPLIT], task[FOLLOWING], task[OWNER] = attribute, split, following, owner
-    for column in range(len(task) - TASK_STATE):
-        task[TASK_STATE + column] = state[column]
-    tops[TASKS] = top + 1
-
-
-@inner
-def push_children(
-    rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, parent: int, split: int, state: Ints, targets: Ints,
-    begin: int, stop: int, tasks: Ints, tops: Longs, ends: Longs, moved: Ints,
-) -> None:
-    """Push targets[begin:stop] to the children that contain them, of a parent of this tightened state."""
-    none = long(-1)
-    attribute = long(nodes[parent, ATTRIBUTE])
-    numeric, above = attributes[attribute, 0] >= 0, long(state[2 * attribute])
-    turn = turn_at(attributes, tree, attribute, above)
-    parts = long(2 if numeric else tree[above, 3])
-    arrange(rows, targets[begin:stop], attribute, split, turns, turn, parts, ends, moved)
-    first = long(nodes[parent, FIRST])
-    for child in range(first, first + nodes[parent, COUNT]):
-        index = child - first if numeric else nodes[child, STATE + 2 * attribute] - tree[above, 2]
-        since, until = begin + (ends[index - 1] if index > 0 else 0), begin + ends[index]
-        if since < until:
-            push(tasks, tops, long(DESCEND), child, since, until, until, none, none, none, none, state)
-
-
-@inner
-def push_own(
-    rows: Ints, attributes: Ints, tree: Ints, nodes: Ints, parent: int, split: int, following: int, state: Ints, targets: Ints,
-    place: int, tasks: Ints, tops: Longs,
-) -> None:
-    """Push one target to its child of a parent of this tightened state, and compare children that inherit another state."""
-    none, line = long(-1), np.empty(nodes.shape[1], np.int32)
-    attribute = long(nodes[parent, ATTRIBUTE])
-    numeric, code = attributes[attribute, 0] >= 0, rows[targets[place], attribute]
-    first = long(nodes[parent, FIRST])
-    for child in range(first, first + nodes[parent, COUNT]):
-        index = child - first if numeric else nodes[child, STATE + 2 * attribute] - tree[state[2 * attribute], 2]
-        set_child(line, state, index, attribute, split, following, attributes, tree)
-        inside = nodes[child, LEAST] <= code <= nodes[child, MOST]
-        equal = True
-        for column in range(STATE, STATE + 2 * len(attributes)):
-            equal = equal and line[column] == nodes[child, column]
-        if inside or not equal:
-            kind, owner = long(DESCEND if inside else COMPARE), long(-1 if equal else targets[place])
-            push(tasks, tops, kind, child, place, place, place + 1, none, none, none, owner, line[STATE:])
-
-
-@inner
-def push_compared(
-    numbers: Floats, attributes: Ints, spans: Floats, node_widths: Floats, nodes: Ints, task: Ints, tasks: Ints, tops: Longs
-) -> None:
-    """Rebuild a node if the state makes it try other attributes before it splits, else compare the children that inherit it."""
-    none, dimensions = long(-1), len(spans)
-    node, place = long(task[NODE]), long(task[BEGIN])
-    mine, state = np.empty(dimensions), task[TASK_STATE:].copy()
-    base = np.empty(dimensions)
-    measure(state, numbers, attributes, spans, node_widths, mine)
-    measure(nodes[node, STATE:], numbers, attributes, spans, node_widths, base)
-    attribute = long(nodes[node, ATTRIBUTE])
-    while attribute >= 0 and base[attribute] >= 0.0:
-        tried = widest(base)
-        if widest(mine) != tried:
-            push(tasks, tops, long(REBUILD), node, place, place, place + 1, none, none, none, none, state)
-            return
-        base[tried], mine[tried] = -1.0, -1.0
-    differs = False
-    for other in range(dimensions if attribute >= 0 else 0):  # attributes that were tried have been tightened to the records
-        for column in range(2 * other, 2 * other + 2):
-            differs = differs or (base[other] >= 0.0 and state[column] != nodes[node, STATE + column])
-    for child in range(nodes[node, FIRST], nodes[node, FIRST] + nodes[node, COUNT] if differs else 0):
-        for other in range(dimensions):
-            for column in range(2 * other, 2 * other + 2):
-                if base[other] < 0.0:
-                    state[column] = nodes[child, STATE + column]
-        push(tasks, tops, long(COMPARE), child, place, place, place + 1, none, none, none, none, state)
-
-
-@inner
 def follow(
-    rows: Ints, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, node: int, inherited: Ints, key: int, targets: Ints,
-    begin: int, alike: int, stop: int, tasks: Ints, tops: Longs, facts: Longs, tried: Longs, ends: Longs, moved: Ints,
+    rows: Ints, rule: Rule, attributes: Ints, tree: Ints, turns: Ints, nodes: Ints, node: int, inherited: Ints, key: int,
+    targets: Ints, begin: int, alike: int, stop: int, tasks: Ints, tops: Longs, facts: Longs, tried: Longs, ends: Longs,
+    moved: Ints,
 ) -> None:
     """Push the tasks of targets[begin:stop], a group with one key; from `alike` on they have bounds of their own.
 
@@ -241,7 +174,8 @@ def follow(
     if numeric:
         split, following = (fact[BELOW], fact[BELOW_NEXT]) if key % 2 else (fact[ABOVE], fact[ABOVE_NEXT])
     same = nodes[node, ATTRIBUTE] == attribute and (not numeric or nodes[nodes[node, FIRST], MOST] == split)
-    if not same and alike - begin <= REBUILD_UP_TO:
+    vanishes = not numeric and key % 2 == 1  # the target's child, so that its path ends above
+    if vanishes or (not same and alike - begin <= REBUILD_UP_TO):
         for place in range(begin, stop):
             owner = long(targets[place])
             push(tasks, tops, long(REBUILD), node, place, place, place + 1, none, none, none, owner, inherited)
@@ -250,10 +184,10 @@ def follow(
         push(tasks, tops, long(DROP), node, none, none, none, none, none, none, none, inherited)
     for place in range(alike, stop):
         owner = long(targets[place])
-        tighten(inherited, rows[owner], attribute, attributes, facts, tried, state)
+        tighten(inherited, rows[owner], attribute, rule, attributes, facts, tried, state)
         mine = fact[ABOVE_NEXT_WITHOUT] if numeric and rows[owner, attribute] == following else following
         push(tasks, tops, long(OWN), node, place, place, place + 1, attribute, split, mine, owner, state)
-    tighten(inherited, rows[0, :0], attribute, attributes, facts, tried, state)
+    tighten(inherited, rows[0, :0], attribute, rule, attributes, facts, tried, state)
     if not same:
         push(tasks, tops, long(BRANCH), node, begin, alike, stop, attribute, split, following, none, state)
         return
@@ -326,7 +260,7 @@ def evaluate(
             tops[ORDER], tops[NODES] = begin, stop
         elif kind == COMPARE:
             if elsewhere:
-                push_compared(numbers, attributes, spans, node_widths, nodes, task, tasks, tops)
+                push_compared(rule, numbers, attributes, spans, node_widths, nodes, task, tasks, tops)
         elif kind == OWN:
             split, following = long(task[SPLIT]), long(task[FOLLOWING])
             state = task[TASK_STATE:]
@@ -344,6 +278,8 @@ def evaluate(
             owners = long(0)
             for key in range(2 * dimensions):
                 owners += bounds[2 * key + 1] - bounds[2 * key]
+                if key % 2 == 1 and attributes[key // 2, 0] < 0:
+                    owners += bounds[2 * key] - bounds[2 * key - 1]
             if tops[TASKS] + room + owners > len(tasks):
                 tasks = lengthen(tasks, tops[TASKS] + room + owners)
             since = begin
@@ -351,7 +287,7 @@ def evaluate(
                 until = begin + bounds[2 * key + 1]
                 if since < until:
                     follow(
-                        rows, attributes, tree, turns, nodes, node, inherited, key, targets,
+                        rows, rule, attributes, tree, turns, nodes, node, inherited, key, targets,
                         since, begin + bounds[2 * key], until, tasks, tops, facts, tried, ends, moved,
                     )
                 since = until
@@ -362,7 +298,10 @@ def evaluate(
                 was_class = nodes[node, ATTRIBUTE] < 0
                 if not was_class:
                     cover(rows, order, nodes, node, none, targets[since:stop], slots, coverage, values, steps)
-                settle_class(rows, part, was_class, targets[since:stop], slots, attributes, facts, coverage, fallen, held)
+                settle_class(
+                    rows, rule, part, inherited, was_class, targets[since:stop], slots, attributes, facts, coverage, fallen,
+                    held,
+                )
         else:
             end, used, removed = tops[ORDER], tops[NODES], task[OWNER]
             if removed >= 0:

@@ -157,6 +157,29 @@ class Rows:
         table = Table(base.schema, base.codes[self.index], base.secret[self.index], ones, everyone, subject)
         return replace(self, table=table, index=everyone)
 
+    def only(self, kept: Bools) -> Rows:
+        """Some of the used rows, as if no other had been there; the domains stay those of all."""
+        base, index = self.table, self.index[kept]
+        person = None if base.subject is None else _renumber(base.subject[index])
+        table, place = collapse(base.schema, base.codes[index], base.secret[index], person)
+        frame = None if self.frame is None else self.frame[kept].reset_index(drop=True)
+        return replace(
+            self,
+            table=table,
+            index=place,
+            read=self.read - int(np.count_nonzero(~kept)),
+            multiplicity=count_persons(table)[place],
+            frame=frame,
+            source_row=self.source_row[kept],
+            further=tuple(rows.only(kept) for rows in self.further),
+        )
+
+    def rows_of_persons(self, records: Ints) -> Bools:
+        """Return (n,): the used rows of the persons who have one of these."""
+        chosen = np.zeros(self.used, bool)
+        chosen[records] = True
+        return chosen if self.person is None else np.isin(self.person, self.person[records])
+
     def described(self) -> str:
         """How many rows there are, in words."""
         counts = [f"{rows.table.distinct:,} distinct" for rows in self.by_secret.values()]
@@ -196,6 +219,24 @@ def collapse(schema: Schema, codes: Codes, secret: Codes, subject: Ints | None =
         subject=None if subject is None else subject.take(first),
     )
     return table, index
+
+
+def recode(table: Table, schema: Schema, codes: Codes) -> tuple[Table, Ints]:
+    """Give the records other codes[m, d]; also return which record of the new table each old one became."""
+    merged, index = collapse(schema, codes, table.secret, table.subject)
+    weights = np.zeros(merged.distinct, np.int64)
+    np.add.at(weights, index, table.weights)
+    return replace(merged, weights=weights), index
+
+
+def _renumber(person: Ints) -> Ints | None:
+    """Number persons in the order in which they first appear; None if everyone appears once."""
+    _, first, place = np.unique(person, return_index=True, return_inverse=True)
+    if len(first) == len(person):
+        return None
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[place.ravel()]
 
 
 def count_persons(table: Table) -> Ints:

@@ -59,6 +59,7 @@ def test_a_subject_that_cannot_be_is_refused_in_one_line(schema: dict[str, Any],
     ("test", "message"),
     [
         ({"sanitizer": {"name": "mondrian", "k": 4, "variant": "basic"}}, "variant: only strict counts persons"),
+        ({"sanitizer": {"name": "mondrian", "l": 2, "tighten": False}}, "tighten must be true where schema.subject"),
         ({"sanitizer": {"name": "laplace", "epsilon": 1}}, "the noise of laplace is for one row a person"),
         ({"sanitizer": {"name": "mondrian", "k": 4}, "engine": "exact"}, "the exact engine removes one row from the tree"),
         ({"sanitizer": {"name": "mondrian", "k": 4}, "records": {"sample": 81}}, "at most the 80 used persons; got 81"),

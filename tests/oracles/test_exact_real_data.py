@@ -16,8 +16,8 @@ from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
 from dit_dask.engines import ReleaseProcedure, brute_force, exact
-from dit_dask.sanitizers.claims import KAnonymity, LDiversity
 from dit_dask.sanitizers.mondrian import Mondrian
+from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.values.hierarchy import parse
 from dit_dask.values.schema import Attribute, Schema, Secret
 from dit_dask.values.table import Table, collapse
@@ -33,10 +33,11 @@ INTERNET = (
 )
 NUMERIC = ("age", "hours-per-week")
 RULES = {
-    "k=5": Mondrian(KAnonymity(5), (5, False, True)),
-    "k=5 basic": Mondrian(KAnonymity(5), (5, False, False)),
-    "k=20": Mondrian(KAnonymity(20), (20, False, True)),
-    "l=3": Mondrian(LDiversity(3), (3, True, True)),
+    "k=5": Mondrian(Predicates(k=5)),
+    "k=5 basic": Mondrian(Predicates(k=5, strict=False)),
+    "k=20": Mondrian(Predicates(k=20)),
+    "l=3": Mondrian(Predicates(l=3)),
+    "l=3 not tightened": Mondrian(Predicates(l=3, tighten=False)),
 }
 
 
@@ -93,7 +94,11 @@ def test_distances_equal_brute_force(source: tuple, rule: str) -> None:
 
 
 @pytest.mark.parametrize("adversary", ["naive_bayes", "conditional_frequency"])
-@pytest.mark.parametrize("parameters", [{"k": 5}, {"k": 5, "variant": "basic"}, {"l": 3}], ids=["k=5", "k=5 basic", "l=3"])
+@pytest.mark.parametrize(
+    "parameters",
+    [{"k": 5}, {"k": 5, "variant": "basic"}, {"l": 3}, {"l": 3, "tighten": False}],
+    ids=["k=5", "k=5 basic", "l=3", "l=3 not tightened"],
+)
 @pytest.mark.parametrize("source", [ADULT, INTERNET], ids=["adult", "internet"])
 def test_distances_equal_the_published_procedure(source: tuple, parameters: dict, adversary: str) -> None:
     rows = sample(source, 300)
@@ -110,6 +115,7 @@ def test_distances_equal_the_published_procedure(source: tuple, parameters: dict
     pairs = reference.leave_one_out(records, secrets, attributes, getattr(reference, adversary), **parameters)
     expected = [reference.emd(p, q) for p, q in pairs]
     rule = "l=3" if "l" in parameters else "k=5 basic" if "variant" in parameters else "k=5"
+    rule += "" if parameters.get("tighten", True) else " not tightened"
     model = BernoulliNB() if adversary == "naive_bayes" else ConditionalFrequency()
     found = exact.influence(table, np.arange(table.distinct), procedure_of(rule, model))
     np.testing.assert_allclose(found.distance[record_of], expected, rtol=0, atol=1e-12)

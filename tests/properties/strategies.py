@@ -84,5 +84,5 @@ def people(draw: st.DrawFn, most_rows: int = 40, least_rows: int = 9) -> People:
 
 sanitizers = st.one_of(
     st.fixed_dictionaries({"k": st.integers(2, 8), "variant": st.sampled_from(["strict", "basic"])}),
-    st.fixed_dictionaries({"l": st.integers(2, 4)}),
+    st.fixed_dictionaries({"l": st.integers(2, 4), "tighten": st.booleans()}),
 )

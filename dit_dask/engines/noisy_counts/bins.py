@@ -15,7 +15,7 @@ import numpy as np
 from dit_dask.errors import InputError, unknown
 from dit_dask.values.bins import equal_frequency
 from dit_dask.values.schema import Attribute
-from dit_dask.values.table import Table, collapse
+from dit_dask.values.table import Table, recode
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Ints
@@ -45,14 +45,7 @@ def binned(table: Table, bins: Mapping[str, Any], where: str) -> tuple[Table, In
         codes[:, place] = bin_of[table.codes[:, place]]
         attributes[place] = _intervals(attribute, bin_of)
     schema = replace(table.schema, quasi_identifiers=tuple(attributes))
-    merged, index = collapse(schema, codes, table.secret)
-    return replace(merged, weights=_summed(table.weights, index, merged.distinct)), index
-
-
-def _summed(weights: Ints, index: Ints, size: int) -> Ints:
-    total = np.zeros(size, np.int64)
-    np.add.at(total, index, weights)
-    return total
+    return recode(table, schema, codes)
 
 
 def _equal_frequency(weights: Ints, asked: Any, where: str) -> Codes:

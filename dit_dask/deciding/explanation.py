@@ -1,0 +1,283 @@
+"""Why a person's record changes what is believed about them, found by brute force, and what would help."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.adversaries.classifier import training_threads
+from dit_dask.audit.build import ReadText, rebuild_test
+from dit_dask.audit.statistics import plain
+from dit_dask.audit.test import Test
+from dit_dask.config.document import Config
+from dit_dask.deciding.splits import SplitChange, find_changed_split
+from dit_dask.engines import ENGINES, Influence, ReleaseProcedure
+from dit_dask.engines.brute_force import learn
+from dit_dask.engines.influence import compare
+from dit_dask.errors import InputError
+from dit_dask.sanitizers.claims import place_records
+from dit_dask.values.coarsening import change_rows, one_level_coarser
+from dit_dask.values.release import Release
+from dit_dask.values.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dit_dask.values.arrays import Codes, Floats, Ints
+
+AGREEMENT = 1e-9  # a machine of another kind may round the last bits of a belief in another way
+MOST_REMOVALS = 100_000  # of persons, for what leaving persons out does, where every removal is a release
+
+
+@dataclass(frozen=True)
+class ClassSize:
+    """The class that a target falls in: its rows, the persons who have them if that is known, and its sensitive values."""
+
+    rows: int
+    persons: int | None
+    values: int
+
+
+@dataclass(frozen=True)
+class BeliefShift:
+    """What one adversary believes of the true value with and without the person; None where only a shift is known."""
+
+    adversary: str
+    distance: float
+    gain: float
+    belief: float | None
+    belief_without: float | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One of the worst persons of a test, by the row that has the largest distance.
+
+    `coarser` has the distance that is left if one attribute is one level coarser, the smallest first; `delta_without` is the
+    delta of the others if this person is left out of the table.
+    """
+
+    record: int
+    row: int
+    multiplicity: int
+    rows: int
+    distance: float
+    adversary: str
+    gain: float
+    with_person: ClassSize
+    without_person: ClassSize
+    split: SplitChange | None
+    beliefs: Sequence[BeliefShift]
+    coarser: Mapping[str, float]
+    delta: float
+    delta_without: float | None
+    values: Mapping[str, str] | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        shown = asdict(self) | {"coarser": {name: plain(one) for name, one in self.coarser.items()}}
+        shown["helps_most"] = next(iter(self.coarser), None)
+        numbers = {name: plain(getattr(self, name)) for name in ("distance", "gain", "delta", "delta_without")}
+        shown["beliefs"] = [asdict(one) | {"distance": plain(one.distance)} for one in self.beliefs]
+        return {name: value for name, value in (shown | numbers).items() if name != "values" or value is not None}
+
+    def flat(self) -> dict[str, Any]:
+        """As one row of a data frame."""
+        worst = next(one for one in self.beliefs if one.adversary == self.adversary)
+        sizes = {"": self.with_person, "_without": self.without_person}
+        columns: dict[str, Any] = {name: getattr(self, name) for name in ("record", "row", "multiplicity", "rows")}
+        columns |= {"distance": self.distance, "adversary": self.adversary, "gain": self.gain}
+        columns |= {"belief": worst.belief, "belief_without": worst.belief_without}
+        for end, size in sizes.items():
+            columns |= {f"class_{name}{end}": value for name, value in asdict(size).items()}
+        columns["split_level"] = None if self.split is None else self.split.level
+        columns["split_attribute"] = None if self.split is None else self.split.attribute
+        columns["split_change"] = None if self.split is None else self.split.change
+        helpful = next(iter(self.coarser.items()), (None, None))
+        columns |= {"helps_most": helpful[0], "distance_if_coarser": helpful[1]}
+        return (
+            columns
+            | {"delta": self.delta, "delta_without": self.delta_without}
+            | {f"value.{name}": value for name, value in (self.values or {}).items()}
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A test that was run, the config that it belongs to, and the distances that were stored of it.
+
+    `cells` are the used rows as they were read, where values may be shown.
+    """
+
+    config: Config
+    test: Test
+    distances: pd.DataFrame
+    read: ReadText
+    cells: pd.DataFrame | None = None
+
+
+def explain(case: Case, top: int) -> list[Explanation]:
+    """Explain the persons with the largest distances, the largest first; of equals the first rows."""
+    test = case.test
+    if test.external is not None or test.repeats > 1 or test.engine == "simulation":
+        raise InputError(
+            f"{test.id}: only tests that are computed here and draw nothing at random can be explained; "
+            f"got {test.config.sanitizer.name}, engine {test.engine}"
+        )
+    positions = worst_positions(case.distances, test.rows.person, top)
+    records = test.rows.index[positions]
+    first = dict(reversed(list(zip(records.tolist(), positions.tolist(), strict=True))))  # a row of each distinct record
+    found = {record: _look(case, record) for record in first}
+    stored = case.distances.set_index("record")["distance"]
+    for position, record in zip(positions, records, strict=True):
+        _compare_with_stored(test, int(position), float(stored[position]), found[int(record)].influence.distance[0])
+    coarser = _distances_if_coarser(case, first)
+    rest = _deltas_without(case, positions)
+    delta = float(np.nanmax(stored.to_numpy()))
+    return [
+        _explanation(case, int(position), found[int(record)], coarser[int(record)], (delta, rest.get(int(position))))
+        for position, record in zip(positions, records, strict=True)
+    ]
+
+
+def worst_positions(distances: pd.DataFrame, person: Ints | None, top: int) -> Ints:
+    """Return the positions of the persons with the largest distances, each by the first row that has it."""
+    frame = distances.dropna(subset=["distance"])
+    position, distance = frame["record"].to_numpy(np.int64), frame["distance"].to_numpy(np.float64)
+    along = np.lexsort((position, -distance))
+    owners = position[along] if person is None else person[position[along]]
+    _, first = np.unique(owners, return_index=True)
+    return position[along][np.sort(first)[:top]]
+
+
+def _compare_with_stored(test: Test, position: int, stored: float, found: float) -> None:
+    if not math.isclose(stored, found, rel_tol=AGREEMENT, abs_tol=AGREEMENT):
+        raise InputError(
+            f"{test.id}: brute force gives record {position} the distance {found:.9g}, the run has {stored:.9g}: "
+            "the data or the version of dit_dask has changed since; run the audit again"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What brute force finds for one distinct record."""
+
+    influence: Influence
+    sides: Mapping[str, tuple[Floats, Floats]]
+    sizes: tuple[ClassSize, ClassSize]
+    split: SplitChange | None
+
+
+def _look(case: Case, record: int) -> _Look:
+    """Sanitise the table with and without the person, and let every adversary learn from both releases."""
+    test, table = case.test, case.test.rows.table
+    target, without = table.codes[record], table.without(record)
+    procedure = test.procedure
+    if not isinstance(procedure, ReleaseProcedure):
+        influence = ENGINES[test.engine].influence(table, np.array([record]), procedure)
+        return _Look(influence, {}, (_tuple_size(table, target), _tuple_size(without, target)), None)
+    removal = table.removals(np.array([record]))[0][0]
+    with training_threads(list(procedure.adversaries.values())):
+        releases = procedure.publish(table), procedure.sanitizer.release(without, procedure.rng(removal))
+        learned = [learn([release], [procedure], target[None])[0] for release in releases]
+    sides = {
+        name: (procedure.weigh(learned[0][name], target[None]), procedure.weigh(learned[1][name], target[None]))
+        for name in procedure.adversaries
+    }
+    influence = compare(sides, table.secret[[record]], procedure.distance)
+    sizes = _class_size(releases[0], table, target), _class_size(releases[1], without, target)
+    own = table.codes[[record]] if table.subject is None else table.codes[table.subject == table.subject[record]]
+    names = [attribute.name for attribute in table.schema.quasi_identifiers]
+    split = find_changed_split(releases[0].tree, releases[1].tree, own, names)
+    return _Look(influence, sides, sizes, split)
+
+
+def _class_size(release: Release, table: Table, target: Codes) -> ClassSize:
+    """Count the classes that the target falls in, by the rules of an adversary who looks its class up."""
+    if release.tree is not None:
+        reached = release.tree.descend(target)
+        chosen = np.arange(reached.start, reached.stop)
+    else:
+        covering = np.flatnonzero(release.covers(target).all(axis=1))
+        chosen = covering if len(covering) else np.arange(len(release.counts))
+    counts = release.counts[chosen].sum(axis=0)
+    rows, values = int(counts.sum()), int(np.count_nonzero(counts))
+    if table.subject is None:
+        return ClassSize(rows, rows, values)
+    place = place_records(release, table.codes)
+    persons = None if place is None else len(np.unique(table.subject[np.isin(place, chosen)]))
+    return ClassSize(rows, persons, values)
+
+
+def _tuple_size(table: Table, target: Codes) -> ClassSize:
+    """Count the rows that have the target's values."""
+    equal = (table.codes == target).all(axis=1)
+    rows = int(table.weights[equal].sum())
+    return ClassSize(rows, rows, len(np.unique(table.secret[equal])))
+
+
+def _distances_if_coarser(case: Case, first: Mapping[int, int]) -> dict[int, dict[str, float]]:
+    """For each record, of which a row is known, the distance that is left if one attribute is one level coarser."""
+    test = case.test
+    found: dict[int, dict[str, float]] = {record: {} for record in first}
+    for alternative in one_level_coarser(test.rows.table):
+        rows = change_rows(test.rows, alternative)
+        rebuilt = rebuild_test(case.config, test, rows, case.read)
+        changed = rebuilt.rows.index[list(first.values())]
+        influence = ENGINES[rebuilt.engine].influence(rebuilt.rows.table, np.unique(changed), rebuilt.procedure)
+        by_record = dict(zip(np.unique(changed).tolist(), influence.distance.tolist(), strict=True))
+        for record, new in zip(first, changed.tolist(), strict=True):
+            found[record][alternative.attribute] = by_record[new]
+    return {record: dict(sorted(left.items(), key=lambda item: item[1])) for record, left in found.items()}
+
+
+def _deltas_without(case: Case, positions: Ints) -> dict[int, float]:
+    """For each person, the largest distance among the others once that person is left out of the table.
+
+    None of them where every removal is a release of its own and there would be too many.
+    """
+    test = case.test
+    is_fast = test.engine in ("exact", "closed-form")
+    if not is_fast and len(positions) * len(np.unique(test.rows.index[test.audited])) > MOST_REMOVALS:
+        return {}
+    found = {}
+    for position in positions.tolist():
+        kept = ~test.rows.rows_of_persons(np.array([position]))
+        rest = test.rows.only(kept)
+        audited = np.flatnonzero(np.isin(np.flatnonzero(kept), test.audited))
+        if len(audited):
+            influence = ENGINES[test.engine].influence(rest.table, np.unique(rest.index[audited]), test.procedure)
+            found[position] = float(np.nanmax(influence.distance))
+    return found
+
+
+def _explanation(
+    case: Case, position: int, look: _Look, coarser: Mapping[str, float], deltas: tuple[float, float | None]
+) -> Explanation:
+    rows, record = case.test.rows, int(case.test.rows.index[position])
+    secret = int(rows.table.secret[record])
+    shifts = []
+    for name, shifted in look.influence.shifts.items():
+        sides = look.sides.get(name)
+        beliefs = (None, None) if sides is None else (float(sides[0][0, secret]), float(sides[1][0, secret]))
+        shifts.append(BeliefShift(name, float(shifted.distance[0]), float(shifted.gain[0]), *beliefs))
+    worst = max(shifts, key=lambda one: one.distance)
+    return Explanation(
+        position,
+        int(rows.source_row[position]),
+        int(rows.multiplicity[position]),
+        int(rows.rows_of_persons(np.array([position])).sum()),
+        float(look.influence.distance[0]),
+        worst.adversary,
+        worst.gain,
+        *look.sizes,
+        look.split,
+        shifts,
+        coarser,
+        *deltas,
+        values=None if case.cells is None else {str(name): str(cell) for name, cell in case.cells.iloc[position].items()},
+    )

@@ -1,0 +1,112 @@
+"""A finished run with its data again: the config of its manifest, the rows it was made from, and its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dit_dask.audit.build import build_tests, external_columns
+from dit_dask.audit.grammar import check_config, read_config
+from dit_dask.audit.manifest import Manifest
+from dit_dask.audit.parts import read_distances
+from dit_dask.audit.summary import TestSummary, read_complete
+from dit_dask.config.document import Config
+from dit_dask.deciding.explanation import Case
+from dit_dask.errors import InputError, unknown
+from dit_dask.inputs.load import load_with
+from dit_dask.inputs.source import read_text
+from dit_dask.storage.folder import Folder
+from dit_dask.storage.location import Location
+from dit_dask.values.table import Rows
+
+
+def reopen_test(
+    url: str, test: str | None = None, *, data: str | None = None, config: str | None = None, shows_values: bool = False
+) -> Case:
+    """Read a finished run and its data; without an id the sanitised test with the largest delta.
+
+    The data is that of the run's config, or the table `data` in its place; `config` is the file that the run was made from,
+    where the manifest alone does not say where things are.
+    """
+    folder = Folder(Location(url.rstrip("/"), {}))
+    manifest, summaries = read_complete(folder)
+    chosen = choose_test([one.test for one in summaries], test) if test is not None else worst_test(summaries)
+    checked = _read_config(manifest, data, config)
+    rows, cells = _load(checked, manifest)
+    built = {one.id: one for one in build_tests(checked, rows, _reader(checked))}
+    if chosen not in built:
+        raise unknown("test of the config", chosen, built)
+    distances = read_distances(_with_private(folder, manifest), chosen)
+    if not len(distances):
+        raise InputError(f"{folder.url} has no records of {chosen}: they are in output.private, which cannot be read from here")
+    return Case(checked, built[chosen], distances, _reader(checked), cells if shows_values else None)
+
+
+def choose_test(ids: list[str], test: str) -> str:
+    """Return the id if there is such a test, or name the nearest."""
+    if test not in ids:
+        raise unknown("--test", test, ids)
+    return test
+
+
+def worst_test(summaries: Sequence[TestSummary]) -> str:
+    """The sanitised test with the largest delta, the first of equals."""
+    judged = [one for one in summaries if one.is_sanitised] or list(summaries)
+    if not judged:
+        raise InputError("dit explain: the run has measures only; persons are explained by tests")
+    return max(judged, key=lambda one: -1.0 if one.delta is None else one.delta).test
+
+
+def _reader(config: Config) -> Any:
+    return lambda path, where: read_text(path, config, where)
+
+
+def _read_config(manifest: Manifest, data: str | None, path: str | None) -> Config:
+    """The config of a run, of the manifest or of its own file; its measures are left out."""
+    if path is not None:
+        checked = read_config(path)
+    else:
+        checked = check_config(_without_nulls(manifest.config) | {"measures": [], "gates": []}, _config_folder(manifest))
+    checked = replace(checked, measures=(), gates=())
+    if data is None:
+        return checked
+    source = data if "://" in data else str(Path(data).expanduser().absolute())
+    return replace(checked, data=replace(checked.data, source=source, storage_options={}))
+
+
+def _without_nulls(value: Any) -> Any:
+    """A document without the keys that were not given."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _config_folder(manifest: Manifest) -> str:
+    """The folder that inputs are relative to: that from which the source leads to the file that was read, or this one."""
+    source = manifest.config["data"]["source"]
+    path = str(manifest.files[0]).removeprefix("file://") if manifest.files else ""
+    if isinstance(source, str) and path.startswith("/") and path.endswith(f"/{source.removeprefix('./')}"):
+        return path.removesuffix(source.removeprefix("./")).rstrip("/") or "/"
+    return str(Path.cwd())
+
+
+def _load(config: Config, manifest: Manifest) -> tuple[Rows, Any]:
+    rows, cells = load_with(config, [], None, external_columns(config))
+    if rows.digest() != manifest.input.digest:
+        raise InputError(
+            f"data: this table is not the one that was audited: it has {rows.used:,} used rows, the run {manifest.input.used:,}"
+            + ("" if rows.used != manifest.input.used else ", with other values or in another order")
+            + "; give the right one with --data TABLE"
+        )
+    return rows, cells
+
+
+def _with_private(folder: Folder, manifest: Manifest) -> Folder:
+    """The folder with the place of its personal data, if that is another one."""
+    private = manifest.config.get("output", {}).get("private")
+    if not private:
+        return folder
+    url = private if isinstance(private, str) else private["url"]
+    return replace(folder, private=Location(f"{url.rstrip('/')}/{folder.name}", {}))
