@@ -84,8 +84,8 @@ class ReleaseProcedure:
 
     @property
     def publishes_release(self) -> bool:
-        """Every sanitizer but the one that does nothing."""
-        return not isinstance(self.sanitizer, Raw)
+        """Every sanitizer but the one that does nothing, and those that publish no records."""
+        return not isinstance(self.sanitizer, Raw) and getattr(self.sanitizer, "publishes_records", True)
 
     def recheck(self, table: Table) -> tuple[Recheck, None, Utility]:
         """Count the classes of the release anew, test the claim on each, and measure what is left of the table."""
