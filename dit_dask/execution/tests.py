@@ -119,7 +119,7 @@ class TestTasks:
     def __init__(self, session: TaskSession, shared: Any, folder: Folder, states: Sequence[TestState]) -> None:
         self._session, self._shared, self._folder, self._states = session, shared, folder, states
         self._tasks: dict[Task, InfluenceTask | WriteTask | RecheckTask] = {}
-        self._rechecks: dict[int, tuple[Recheck, PrivacyLoss | None]] = {}
+        self._rechecks: dict[int, tuple[Recheck, PrivacyLoss | None, Utility]] = {}
 
     def compute(self, progress: Progress, checkpoint: Observer) -> None:
         """Compute and write until nothing is missing."""
@@ -178,8 +178,8 @@ class TestTasks:
         results = {future: self._session.result(future) for future in self._session.completed()}
         outcomes = []
         for test, summary in enumerate(summaries):
-            (description, curve), (recheck, loss) = results[summary], self._rechecks[test]
-            outcomes.append(Outcome(description, curve, recheck, loss))
+            (description, curve), (recheck, loss, utility) = results[summary], self._rechecks[test]
+            outcomes.append(Outcome(description, curve, recheck, loss, utility))
         return outcomes
 
     def _submit_recheck(self, test: int) -> None:
