@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MOST_SWEEPS = 500
 CONVERGED = 1e-10  # relative change of any count in a sweep
 NOTHING = 1e-7  # counts below are zero: what is left of a group that must be empty
+POSSIBLE = 0.5  # a count that is printed as 0 and may be more
 MEMO_FLOATS = 2**22
 
 
@@ -125,11 +126,12 @@ def _start(layout: TableLayout, known: Sequence[KnownCounts], secrets: int) -> F
     by_secret = [pair for pair in tables if pair[0].by_secret]
     grouping, one = max(by_secret, key=lambda pair: pair[0].cells)
     weights = layout.weights[:, None]
-    counts: Floats = np.repeat(weights / weights.sum(), secrets, axis=1) * one.guess.sum(axis=0)
+    guess = np.maximum(one.guess, np.minimum(one.high / 2, POSSIBLE))
+    counts: Floats = np.repeat(weights / weights.sum(), secrets, axis=1) * guess.sum(axis=0)
     inside = grouping.cell_of != OUTSIDE
     cell = grouping.cell_of[inside]
     sizes = np.bincount(cell, layout.weights[inside], grouping.cells)
-    counts[inside] = (weights[inside] / sizes[cell][:, None]) * one.guess[cell]
+    counts[inside] = (weights[inside] / sizes[cell][:, None]) * guess[cell]
     return counts
 
 

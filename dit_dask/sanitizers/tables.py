@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.config.constraints import Anything, Choice, Field, Flag, Integer, ListOf, Number, Record
 from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
+from dit_dask.sanitizers.claims import Recheck
 from dit_dask.sanitizers.table_layout import read_layout
 from dit_dask.values.published_tables import OUTSIDE, KnownCounts, TableLayout, TableRelease
-from dit_dask.values.release import Ranges
+from dit_dask.values.release import Ranges, Release
 from dit_dask.values.schema import Schema
 from dit_dask.values.table import Table
 
@@ -29,7 +30,12 @@ class NoSmallCounts:
 
     threshold: int
 
-    def broken(self, counts: Ints, _size: Ints) -> Bools:
+    @property
+    def words(self) -> str:
+        """What is claimed, as messages write it."""
+        return f"no published count from 1 to {self.threshold - 1}"
+
+    def broken(self, counts: Ints, _size: Ints, _whole: Ints) -> Bools:
         """Cells that show a small count."""
         small: Bools = np.any((counts > 0) & (counts < self.threshold), axis=1)
         return small
@@ -114,7 +120,6 @@ class Tables:
     layout: TableLayout
     protection: Protection
     claim: NoSmallCounts | None = None
-    publishes_records: ClassVar[bool] = False
 
     @property
     def randomised(self) -> bool:
@@ -137,6 +142,18 @@ class Tables:
             counts = np.bincount(place[inside], table.weights[inside], size).astype(np.int64)
             found.append(counts.reshape(grouping.cells, columns))
         return found
+
+    def recheck(self, release: Release) -> Recheck:
+        """Look at the printed numbers of every cell again; cells that print none are not counted."""
+        counts = release.counts
+        size = counts.sum(axis=1)
+        broken = np.zeros(len(size), bool) if self.claim is None else self.claim.broken(counts, size, counts.sum(axis=0))
+        homogeneous = float(size[(counts > 0).sum(axis=1) == 1].sum() / max(1, size.sum()))
+        smallest = int(size.min()) if len(size) else None
+        holds = None if self.claim is None else not broken.any()
+        figures = int(broken.sum()), int(size[broken].sum()), homogeneous
+        words = None if self.claim is None else self.claim.words
+        return Recheck(len(size), smallest, holds, *figures, claimed=words)
 
     def publish(self, schema: Schema, counts: list[Ints], rng: np.random.Generator | None) -> TableRelease:
         """Protect the counts of all tables."""
