@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.constraints import Choice, Field, Flag, Integer, Record
-from dit_dask.config.registry import Context, Kind
+from dit_dask.config.registry import Context, Kind, Tunable
 from dit_dask.errors import InputError
 from dit_dask.kernels.mondrian import Rule
 from dit_dask.sanitizers import mondrian_tree
@@ -83,4 +83,8 @@ KIND = Kind(
     ),
     _build,
     disjoint=True,
+    tunable={
+        "k": Tunable((2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 150, 200, 300), "persons"),
+        "l": Tunable(tuple(range(2, 11)), "secrets"),
+    },
 )
