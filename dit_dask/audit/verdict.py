@@ -300,7 +300,7 @@ def claim_verdict(summary: TestSummary) -> Verdict:
     if summary.claim_holds:
         return Verdict("passed", "claims hold", summary.test, None, None, "the claim holds")
     broken, simulation = summary.claim_broken, summary.simulation
-    reason = f"the claim is broken in {broken.classes:,} classes with {broken.records:,} records"
+    reason = f"{summary.claimed or 'the claim'} is broken in {broken.classes:,} classes with {broken.records:,} records"
     if simulation is not None and simulation.effective_epsilon is not None:
         lost = simulation.effective_epsilon.at_least
         reason = "the noise is refuted" if lost is None else f"the noise loses epsilon >= {lost:.4g}, more than it claims"

@@ -180,7 +180,7 @@ def test_the_default_grid_fits_the_table(tmp_path: Path, capsys: pytest.CaptureF
         (["--values", ","], {}, "--values must be a list"),
         (["--values", "5,500"], {}, "must be at most the table's 60 rows; got 500"),
         (["--parameter", "l"], {}, "no test sets a parameter called 'l'"),
-        ([], {"tests": [{"sanitizer": "raw"}]}, "no test sets a parameter that can be tuned (epsilon, k, l"),
+        ([], {"tests": [{"sanitizer": "raw"}]}, "no test sets a parameter that can be tuned (entropy_l, epsilon, k, l"),
         (["--attributes", "--values", "2"], {}, "does not go with --values"),
         (["--attributes", "--test", "mondrian-k13"], {}, "did you mean 'mondrian-k12'"),
         (["--test", "mondrian-k12"], {}, "--test goes with --attributes"),
