@@ -11,7 +11,7 @@ from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import mondrian_tree
 from dit_dask.sanitizers.claims import Claim
-from dit_dask.sanitizers.predicates import FIELDS, Predicates, build_predicates
+from dit_dask.sanitizers.predicates import FIELDS, TUNABLE, Predicates, build_predicates
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
@@ -88,4 +88,5 @@ KIND = Kind(
     ),
     _build,
     disjoint=True,
+    tunable=TUNABLE,
 )
