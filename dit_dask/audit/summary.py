@@ -111,6 +111,7 @@ class TestSummary:
     claim_unknown: bool = False  # nor whether its claim holds
     withheld: bool = False  # too few rows: its figures are in the private tier only
     planting_error: str | None = None  # why nobody knows what is attainable
+    claimed: str | None = None  # what the sanitizer claims, in words
     utility: Utility = NO_UTILITY
 
     def figure(self, name: str, key: str | None = None) -> Figure:
@@ -185,7 +186,7 @@ class TestSummary:
             shown["withheld"] = True
         if self.planting_error is not None:
             shown["planting_error"] = self.planting_error
-        return shown
+        return shown | ({} if self.claimed is None else {"claim": self.claimed})
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> TestSummary:
@@ -213,6 +214,7 @@ class TestSummary:
             document.get("claim_unknown", False),
             document.get("withheld", False),
             document.get("planting_error"),
+            document.get("claim"),
             Utility.read(document),
         )
 
@@ -267,6 +269,7 @@ def summarise(
         release.persons_unknown,
         release.claim_unknown,
         planting_error=planting_error,
+        claimed=release.claimed,
         utility=outcome.utility,
     )
 
