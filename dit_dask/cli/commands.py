@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dit_dask.cli import explain, harden, interrupts, questions, sanitize
+from dit_dask.cli import explain, harden, interrupts, questions, sanitize, tune
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand
 from dit_dask.cli.run import demo, overrides, run
@@ -281,6 +281,7 @@ SUBCOMMANDS = (
     ),
     explain.SUBCOMMAND,
     harden.SUBCOMMAND,
+    tune.SUBCOMMAND,
     sanitize.SUBCOMMAND,
     Subcommand(
         "gate",

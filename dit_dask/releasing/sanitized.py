@@ -85,6 +85,8 @@ def sanitize_test(test: Test, rows: Rows) -> SanitizedTable:
         return _count_table(test, rows.about(test.config.sensitive).table, rows)
     if test.parameters["sanitizer"]["name"] == RAW:
         raise InputError(f"{test.id} publishes the table as it is: there is nothing to sanitise")
+    if not test.procedure.publishes_release:
+        raise InputError(f"{test.id} publishes no rows, so there is no table of rows to write")
     release = test.procedure.publish(test.rows.table)
     return tabulate(release, test.rows, rows if test.recoded is None else None)
 
