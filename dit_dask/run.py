@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
+    from dit_dask.values.arrays import Bools
+
 SHORT_SECONDS = 5.0  # of engine time on one core: two workers need about as long to start
 THREADED_SECONDS = 60.0  # the same where threads of this process share the work: they share its tables, too
 SHORT_CELLS = 2_000_000  # of tables under measures: seconds, too
@@ -111,14 +113,16 @@ def test_names(config: Config) -> list[str]:
     return [test_id(point.identity()) for point in config.points]
 
 
-def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
-    """Check everything that needs no cluster: gates, parameters, table, files."""
+def prepare(config: Config, frame: pd.DataFrame | None = None, left_out: Bools | None = None) -> PreparedRun:
+    """Check everything that needs no cluster: gates, parameters, table, files; used rows may be left out of the table."""
     parsed = read_gates(config)
     seen = external_columns(config)
     if config.measures:
         rows, cells = load_with(config, columns_of(config.measures), frame, seen)
     else:
         rows, cells = load(config, frame, seen), None
+    if left_out is not None:
+        rows, cells = rows.only(~left_out), None if cells is None else cells[~left_out].reset_index(drop=True)
     digests: dict[str, str] = {}
 
     def read(path: str, where: str) -> str:

@@ -23,6 +23,7 @@ from dit_dask.errors import RunError
 from dit_dask.execution.progress import Counting, Progress
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.session import Task, TaskSession
+from dit_dask.measures.utility.figures import Utility
 from dit_dask.sanitizers.claims import Recheck
 from dit_dask.storage.folder import Folder
 
@@ -118,7 +119,7 @@ class TestTasks:
     def __init__(self, session: TaskSession, shared: Any, folder: Folder, states: Sequence[TestState]) -> None:
         self._session, self._shared, self._folder, self._states = session, shared, folder, states
         self._tasks: dict[Task, InfluenceTask | WriteTask | RecheckTask] = {}
-        self._rechecks: dict[int, tuple[Recheck, PrivacyLoss | None]] = {}
+        self._rechecks: dict[int, tuple[Recheck, PrivacyLoss | None, Utility]] = {}
 
     def compute(self, progress: Progress, checkpoint: Observer) -> None:
         """Compute and write until nothing is missing."""
@@ -177,8 +178,8 @@ class TestTasks:
         results = {future: self._session.result(future) for future in self._session.completed()}
         outcomes = []
         for test, summary in enumerate(summaries):
-            (description, curve), (recheck, loss) = results[summary], self._rechecks[test]
-            outcomes.append(Outcome(description, curve, recheck, loss))
+            (description, curve), (recheck, loss, utility) = results[summary], self._rechecks[test]
+            outcomes.append(Outcome(description, curve, recheck, loss, utility))
         return outcomes
 
     def _submit_recheck(self, test: int) -> None:
@@ -238,8 +239,8 @@ def influence_of(shared: SharedTests, group: tuple[int, ...], records: Ints) -> 
     return influences, time.perf_counter() - start
 
 
-def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | None]:
-    """On a worker: compare what is published, or the noise, with what it claims."""
+def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | None, Utility]:
+    """On a worker: compare what is published, or the noise, with what it claims, and with the table."""
     chosen = shared.tests[test]
     return chosen.procedure.recheck(chosen.rows.table)
 

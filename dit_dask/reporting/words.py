@@ -26,13 +26,15 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _mondrian(parameters: Parameters) -> str:
-    variant = parameters.get("variant", "strict")
-    for key, words in MONDRIAN_CLAIMS.items():
-        value = parameters.get(key)
-        if value is not None:
-            rest = [f"{other} = {parameters[other]}" for other in MONDRIAN_CLAIMS if other != key and parameters.get(other)]
-            return f"{words.format(value=value)} ({', '.join(['Mondrian', str(variant), *rest])})"
-    return _with_parameters("Mondrian", parameters)
+    claims = [words.format(value=_plain(parameters[key])) for key, words in MONDRIAN_CLAIMS.items() if parameters.get(key)]
+    if not claims:
+        return _with_parameters("Mondrian", parameters)
+    shown = [str(parameters.get("variant", "strict")), *(["ordered"] if parameters.get("ground") == "ordered" else [])]
+    return f"{' and '.join(claims)} ({', '.join(['Mondrian', *shown])})"
+
+
+def _plain(value: Any) -> str:
+    return f"({', '.join(f'{one:g}' for one in value)})" if isinstance(value, list) else f"{value:g}"
 
 
 MONDRIAN_CLAIMS = {

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dit_dask.audit.summary import TestSummary as Summary
 from dit_dask.cli import main, printing
 from dit_dask.cli.commands import SUBCOMMANDS
 from dit_dask.cli.completion import option_words, script
@@ -21,7 +22,6 @@ from dit_dask.reporting.markdown import escape_markdown
 from dit_dask.reporting.text import text_table
 from tests.reporting.runs import HOSTILE
 from tests.unit.summaries import DOCUMENT
-from dit_dask.audit.summary import TestSummary as Summary
 
 
 def on_terminal(arguments: list[str], columns: int, **variables: str) -> str:
@@ -95,7 +95,7 @@ def test_markdown_has_the_verdict_and_cannot_be_broken_out_of(hostile_run: Path,
 
 @given(st.text(alphabet="|`<>@[]()*_:/\\\nwW.#!$&ab", max_size=40))
 def test_escaped_text_has_no_sign_that_markdown_reads(text: str) -> None:
-    escaped = re.sub(r"&#\d+;", "", escape_markdown(text))
+    escaped = re.sub(r"&#\d+;", "x", escape_markdown(text))
     assert not re.search(r"[\\`*_\[\]|<>@\n]|:/|www\.", escaped, re.IGNORECASE)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dit_dask.audit.summary import TestSummary
+from dit_dask.engines.influence import Exceedance
+from dit_dask.reporting import charts
 from dit_dask.reporting.blocks import (
     Block,
+    Drawing,
     Marked,
     ReportedRun,
     ReportSection,
@@ -93,8 +96,8 @@ def repeated(run: ReportedRun) -> ReportSection | None:
     if not tests:
         return None
     about = paragraph(
-        "These sanitizers draw at random: d is the distance between the distributions of the beliefs over the repeats. It is "
-        "never negative, so noise alone makes it positive: ",
+        "These tests draw at random, in the sanitizer, in the training of the adversary, or in both: d is the distance between "
+        "the distributions of the beliefs over the repeats. It is never negative, so noise alone makes it positive: ",
         Strong("noise"),
         " is the same where nothing was removed: the largest d of any row beside delta, the expected d beside the mean. A "
         "delta of that size shows nothing. Gates judge what is ",
@@ -112,24 +115,42 @@ def repeated(run: ReportedRun) -> ReportSection | None:
             low, high = found.excess[name].interval
             row += [number(one.figure(name)), number(noise), f"{number(low)} to {number(high)}"]
         rows.append([*row, number(found.p_value), f"{number(found.significant)} of {number(one.figure('records'))}"])
-    over: list[list[Span]] = [
-        [
-            f"{one.test}: {limit}",
-            *(number(value) for value in (each.mean, each.noise_mean, each.worst, each.noise_worst, each.worst_at_most)),
-        ]
-        for one, found in tests
-        for limit, each in found.over.items()
-    ]
-    columns = ["test: limit", "mean over rows", "nothing removed", "worst row", "nothing removed", "worst row, at most"]
     blocks: list[Block] = [about, *split_table("What is above the noise", header, rows)]
-    blocks.append(
-        paragraph(
-            "Pr[d ≥ limit] is over single draws, and stands beside the same probability with nothing removed; the bound holds "
-            "for every row at once with 95% confidence."
-        )
-    )
-    blocks.append(Table("Pr[d ≥ limit]", columns, over))
+    for one, found in tests:
+        blocks += _epsilon_delta(one, found) if found.curve else []
     return ReportSection("repeats", "What repeats show", blocks)
+
+
+CURVES = {
+    "largest of any person": "worst",
+    "at most, for all persons and ε at once": "at_most",
+    "at least": "at_least",
+    "mean over persons": "mean",
+    "largest, nothing removed": "noise_worst",
+}
+
+
+def _epsilon_delta(one: TestSummary, found: Exceedance) -> list[Block]:
+    """The (epsilon, delta) curve of a test, with its numbers."""
+    about = paragraph(
+        code(one.test),
+        ": for each ε the largest probability, over all persons, that a single draw with and a single draw without the person "
+        "give d ≥ ε (v1, definition 1). Each bound holds with 95% confidence, for all persons tested and all ε at once; "
+        "between two ε the upper bound of the smaller one holds. What randomness alone gives is beside it. "
+        f"The d between distributions is too large by about {number(found.bias['delta'])} where it is largest, "
+        f"by {number(found.bias['mean'])} on average.",
+    )
+    series = {words: [(point.epsilon, getattr(point, name)) for point in found.curve] for words, name in CURVES.items()}
+    panel = charts.Panel("Pr[d ≥ ε]", series)
+    wide, narrow = (
+        charts.over_parameter("epsilon (logarithmic)", [panel], is_log=True, width=width).svg
+        for width in (charts.WIDTH, charts.NARROW)
+    )
+    rows: list[list[Span]] = [
+        [number(point.epsilon), *(number(getattr(point, name)) for name in CURVES.values())] for point in found.curve
+    ]
+    numbers = Table(f"Pr[d ≥ ε] of {one.test}", ["ε", *CURVES], rows)
+    return [about, Drawing(f"Pr[d ≥ ε] of {one.test}.", wide, narrow, numbers)]
 
 
 def sampled(run: ReportedRun) -> ReportSection | None:
