@@ -75,7 +75,7 @@ def _fish(subcommand: Subcommand, options: Sequence[str]) -> str:
 SUBCOMMAND = Subcommand(
     "completion",
     "print a script that completes dit in bash, zsh or fish",
-    'eval "$(dit completion bash)"',
+    "dit completion bash >> ~/.bash_completion",
     arguments,
     run,
 )

@@ -85,7 +85,7 @@ def test_a_file_that_lacks_a_key_or_has_a_text_for_a_number_does_not_conform(nam
 
 
 READERS = {
-    "duckdb": "import duckdb; print(duckdb.sql(f\"select count(*), max(distance) from '{sys.argv[1]}'\").fetchone())",
+    "duckdb": "import duckdb; print(duckdb.sql(f\"select count(*), max(distance) from '{sys.argv[1]}'\").fetchall()[0])",
     "polars": "import polars; f = polars.read_parquet(sys.argv[1]); print((f.height, f['distance'].max()))",
 }
 
