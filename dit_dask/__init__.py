@@ -12,9 +12,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dit_dask.api import Result, audit, closeness
+    from dit_dask.api import Result, audit, closeness, tune
     from dit_dask.audit.controls import ControlSummary
     from dit_dask.audit.verdict import RunVerdict, Verdict
+    from dit_dask.deciding.tuning import Tuning
     from dit_dask.errors import DitError, InputError, RunError
     from dit_dask.execution.rates import discrimination_by_value, discrimination_interval, discrimination_rate
     from dit_dask.measures.synthetic.accuracy import Accuracy, accuracy
@@ -30,6 +31,7 @@ __all__ = [
     "Result",
     "RunError",
     "RunVerdict",
+    "Tuning",
     "Verdict",
     "__version__",
     "accuracy",
@@ -39,10 +41,12 @@ __all__ = [
     "discrimination_interval",
     "discrimination_rate",
     "flatten_events",
+    "tune",
 ]
 
 _NAMES = {
-    "api": ("Result", "audit", "closeness"),
+    "api": ("Result", "audit", "closeness", "tune"),
+    "deciding.tuning": ("Tuning",),
     "audit.controls": ("ControlSummary",),
     "audit.verdict": ("RunVerdict", "Verdict"),
     "errors": ("DitError", "InputError", "RunError"),

@@ -268,7 +268,7 @@ def influence_and_trainings(table: Table, records: np.ndarray, procedure: Any) -
         return influence(table, records, procedure), trainings
 
 
-@pytest.mark.parametrize("sanitizer", ["raw", {"name": "mondrian", "k": 3}], ids=["raw", "mondrian"])
+@pytest.mark.parametrize("sanitizer", ["raw", {"name": "mondrian", "k": 3}, {"name": "mondrian", "k": 3, "t": 0.4}], ids=str)
 def test_no_bit_depends_on_which_records_are_tested_together(sanitizer: Any) -> None:
     frame, schema = datasets.census(150), CENSUS
     rows = loaded(frame, schema)
