@@ -25,8 +25,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """dit harden."""
     from dit_dask.deciding.decision_text import figure_table
-    from dit_dask.deciding.hardening import REMOVED, WARNINGS, Round
+    from dit_dask.deciding.hardening import WARNINGS, Round
     from dit_dask.deciding.hardening import harden as harden_config
+    from dit_dask.deciding.reopening import REMOVED
     from dit_dask.execution.progress import choose_progress
     from dit_dask.reporting.documents import run_document
     from dit_dask.reporting.text import number, verdict_lines

@@ -94,6 +94,19 @@ def test_who_is_left_out_is_private(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "records/removed.json" in json.loads((folder / "manifest.json").read_text())["personal_data"]
 
 
+def test_a_round_can_be_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = patients(120)
+    _, document = hardened(capsys, written(tmp_path, frame), "--max-removed", "3")
+    assert main(["explain", str(document["run"]), "--top", "2", "--json"]) == 0
+    persons = json.loads(capsys.readouterr().out)["persons"]
+    removed = json.loads((Path(str(document["run"])) / "records" / "removed.json").read_text())["row"]
+    assert removed
+    assert not {person["row"] for person in persons} & set(removed)
+    found = document["harden"]
+    assert isinstance(found, dict)
+    assert persons[0]["distance"] == pytest.approx(found["rounds"][-1]["delta"], rel=1e-12)
+
+
 def test_a_gate_that_could_not_have_failed_is_not_passed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, document = hardened(capsys, written(tmp_path, patients(120), ["delta <= 3"]), "--max-removed", "2")
     assert (code, document["status"]) == (1, "inconclusive")
