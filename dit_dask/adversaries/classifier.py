@@ -15,6 +15,7 @@ import numpy as np
 from dit_dask import seeds
 from dit_dask.adversaries.patterns import MOST_ATTRIBUTES, Patterns
 from dit_dask.adversaries.shortcuts import Learn, shortcuts_of
+from dit_dask.adversaries.statistics import Summarised, summary_of
 from dit_dask.config.constraints import Anything, Field, MapOf, Record
 from dit_dask.config.registry import Context, Kind
 from dit_dask.encoders.tf import TF
@@ -77,15 +78,37 @@ class Classifier:
         """The ways to the same beliefs that need less training, the fastest first."""
         return shortcuts_of(self.model)
 
+    @cached_property
+    def summarised(self) -> Summarised | None:
+        """The same model from statistics of a release, where it is a function of them."""
+        summary = summary_of(self.model, weighted=self.weighted)
+        return None if summary is None else Summarised(self.model, summary)
+
     def learn(self, release: Release, encoder: Encoder, target: Codes) -> Callable[[Codes], Floats]:
-        """Train on a sample for each secret present in a class, weighted by its count where weights are taken, else repeated.
+        """Learn from statistics where that is exact; else, and for targets about which rounding could decide, train.
 
         Targets are predicted one by one, so that the last bits do not depend on which come together.
         """
-        from sklearn.base import clone
-
         if _is_constant(release):
             return lambda _target: _certain(release)
+        from_statistics = None if self.summarised is None else self.summarised.learn(release, encoder, target)
+        if from_statistics is None:
+            return self.train(release, encoder, target)
+        trained: list[Callable[[Codes], Floats]] = []
+
+        def predict(target: Codes) -> Floats:
+            beliefs = from_statistics(target)
+            if beliefs is not None:
+                return beliefs
+            if not trained:
+                trained.append(self.train(release, encoder, target))
+            return trained[0](target)
+
+        return predict
+
+    def train(self, release: Release, encoder: Encoder, target: Codes) -> Callable[[Codes], Floats]:
+        """Train on a sample for each secret of a class, weighted by its count where weights are taken, else repeated."""
+        from sklearn.base import clone
 
         where, secret = np.nonzero(release.counts)
         features, count = encoder.classes(release, target)[where], release.counts[where, secret]

@@ -54,6 +54,7 @@ SANITIZERS: Registry[Sanitizer | Protection] = Registry(
         "full-domain": "dit_dask.sanitizers.full_domain:KIND",
         "marginals": "dit_dask.sanitizers.synthesizer:KIND",
         "resample": "dit_dask.sanitizers.synthesizer:RESAMPLE",
+        "tables": "dit_dask.sanitizers.tables:KIND",
         **dict.fromkeys(("laplace", "geometric", "gaussian"), "dit_dask.sanitizers.noise:KINDS"),
         **dict.fromkeys(("python", "command", "precomputed"), "dit_dask.sanitizers.external:KINDS"),
     },

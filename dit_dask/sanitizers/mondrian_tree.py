@@ -15,7 +15,7 @@ from dit_dask.kernels.exact_engine import evaluate
 from dit_dask.kernels.predicates import Rule
 from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.values.hierarchy import Hierarchy
-from dit_dask.values.release import Ranges, Release, Tree
+from dit_dask.values.release import Difference, Ranges, Release, Tree
 from dit_dask.values.schema import Schema
 from dit_dask.values.table import Table
 
@@ -88,8 +88,9 @@ class Classes(NamedTuple):
     starts: Codes
 
 
+@lru_cache(maxsize=2)
 def build_release(grown: Grown) -> Release:
-    """Publish every class of the tree."""
+    """Publish every class of the tree; kept, so that what is learned from it is learned once."""
     order = np.arange(len(grown.rows), dtype=np.int32)
     classes = _list_classes(grown.rows, order, grown.nodes, grown.secrets)
     first = np.searchsorted(classes.starts, grown.nodes[:, kernel.START])
@@ -221,6 +222,7 @@ class Splicer:
     def __init__(self, grown: Grown) -> None:
         order = np.arange(len(grown.rows), dtype=np.int32)
         self.grown, self.full = grown, _list_classes(grown.rows, order, grown.nodes, grown.secrets)
+        self.base = build_release(grown)
         self.spans = np.searchsorted(self.full.starts, grown.nodes[:, kernel.START : kernel.STOP + 1]).T
         self.remover = RecordRemover(grown) if grown.persons is None else PersonRemover(grown, grown.persons)
 
@@ -228,7 +230,8 @@ class Splicer:
         """Remove one record, or its person."""
         lines, changes = self.remover.changes(record)
         low, high, counts = _splice_classes(self.full, self.spans, changes)
-        return Release(self.grown.schema, Ranges(low, high), counts, _splice_tree(lines, self.spans, changes))
+        tree, difference = _splice_tree(lines, self.spans, changes), _list_differences(self.base, self.spans, changes)
+        return Release(self.grown.schema, Ranges(low, high), counts, tree, difference)
 
 
 def leave_one_out(grown: Grown, records: Ints) -> Iterator[Release]:
@@ -250,6 +253,17 @@ def leave_one_out_by_secret(table: Table, predicates: Predicates, records: Ints)
 
     for record in records:
         yield remover_of(int(table.secret[record])).without(int(record))
+
+
+def _list_differences(base: Release, spans: Ints, changes: list[Change]) -> Difference:
+    """Number the replaced classes, and those in their place, which are behind what earlier changes added."""
+    gone, new, added = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+    for node, _, own in changes:
+        begin, end = spans[:, node].tolist()
+        gone.append(np.arange(begin, end))
+        new.append(np.arange(begin, begin + len(own.starts)) + added)
+        added += len(own.starts) - (end - begin)
+    return Difference(base, np.concatenate(gone), np.concatenate(new))
 
 
 def _splice_classes(full: Classes, spans: Ints, changes: list[Change]) -> tuple[Codes, Codes, Ints]:

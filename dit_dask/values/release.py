@@ -105,7 +105,7 @@ class Ranges:
         """Return (classes, …): equal rows publish the same values."""
         return np.concatenate([self.low, self.high], axis=1)
 
-    def only(self, kept: Bools) -> Ranges:
+    def only(self, kept: Bools | Ints) -> Ranges:
         """The values of some classes."""
         return Ranges(self.low[kept], self.high[kept])
 
@@ -150,23 +150,37 @@ class Sets:
         """Return (classes, d): equal rows publish the same values."""
         return self.value
 
-    def only(self, kept: Bools) -> Sets:
+    def only(self, kept: Bools | Ints) -> Sets:
         """The values of some classes."""
         return Sets(self.value[kept], self.sets)
 
 
 @dataclass(frozen=True, eq=False)
+class Difference:
+    """What a removal changes: the classes of `base`, a release of the whole table, that are gone, and the new ones."""
+
+    base: Release
+    gone: Ints
+    new: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class Release:
-    """Classes with the values they publish, holding counts[c, secret] records."""
+    """Classes with the values they publish, holding counts[c, secret] records; the difference where a sanitizer knows it."""
 
     schema: Schema
     published: Ranges | Sets
     counts: Ints
     tree: Tree | None = None
+    difference: Difference | None = None
 
     def covers(self, target: Codes) -> Bools:
         """Return (classes, d): where the published value covers the target's value."""
         return self.published.covers(target)
+
+    def only(self, kept: Bools | Ints) -> Release:
+        """Some of the classes."""
+        return Release(self.schema, self.published.only(kept), self.counts[kept])
 
     def without_row(self, place: int, secret: int) -> Release:
         """Take one row with this secret out of a class; a class that is empty then is gone, and so is the tree."""
