@@ -136,6 +136,7 @@ def test_the_command_writes_the_curve_and_is_resumed(tmp_path: Path, capsys: pyt
     assert json.loads((folder / "tune.json").read_text()) == document["tune"]
     assert (folder / "tune.svg").read_text().startswith("<svg")
     assert (folder / "frontier.svg").read_text().startswith("<svg")
+    assert "is the weakest of 3 values that passes every gate" in (folder / "report.html").read_text()
     parts = {path: path.stat().st_mtime_ns for path in (folder / "records").rglob("*.parquet")}
     assert tune_json(capsys, config, "--values", "3,12,48") == (code, document)
     assert {path: path.stat().st_mtime_ns for path in parts} == parts
