@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dit_dask.measures.synthetic.accuracy import Accuracy, accuracy
     from dit_dask.measures.synthetic.closeness import Closeness
     from dit_dask.measures.synthetic.events import flatten_events
+    from dit_dask.releasing.estimators import Mondrian
 
 __all__ = [
     "Accuracy",
@@ -28,6 +29,7 @@ __all__ = [
     "ControlSummary",
     "DitError",
     "InputError",
+    "Mondrian",
     "Result",
     "RunError",
     "RunVerdict",
@@ -53,6 +55,7 @@ _NAMES = {
     "measures.synthetic.accuracy": ("Accuracy", "accuracy"),
     "measures.synthetic.closeness": ("Closeness",),
     "measures.synthetic.events": ("flatten_events",),
+    "releasing.estimators": ("Mondrian",),
     "execution.rates": ("discrimination_by_value", "discrimination_interval", "discrimination_rate"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

@@ -38,6 +38,7 @@ from dit_dask.inputs.source import read_text
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.measures.synthetic import closeness as closest
 from dit_dask.measures.synthetic.closeness import Closeness
+from dit_dask.releasing.sanitized import sanitize_test
 from dit_dask.reporting import charts
 from dit_dask.storage.folder import Folder
 
@@ -114,6 +115,15 @@ class Result:
         """
         joined = read_distances(self.folder, self._test_id(test))
         return joined.set_axis(self.labels[joined["record"].to_numpy()])
+
+    def release(self, test: str | int = 0) -> pd.DataFrame:
+        """What a test publishes, with readable generalised values, indexed like the frame given; suppressed rows are absent.
+
+        Noisy counts are a table of counts. A release that does not tell which row is whose is numbered from 0.
+        """
+        chosen = self._test_id(test)
+        built = next(one for one in self.prepared.tests if one.id == chosen)
+        return sanitize_test(built, self.prepared.rows).frame(self.labels)
 
     def epsilon_delta(self, test: str | int = 0) -> pd.DataFrame:
         """For each epsilon the largest Pr[d >= epsilon] of any person, with bounds for all persons and epsilons at once.
