@@ -87,24 +87,17 @@ def _drawing(run: ReportedRun, name: str, family: Family) -> Drawing:
 
 
 def _utility(family: Family) -> list[charts.Panel]:
-    """What the release keeps, from the statistics that are about utility."""
+    """What the release loses, from the statistics that are about utility."""
     found = {
-        words: [(value, figure) for value, one in family.items() if (figure := _figure(one, statistic)) is not None]
+        words: [(value, figure) for value, one in family.items() if (figure := one.figure(*statistic)) is not None]
         for statistic, words in UTILITY.items()
     }
     kept = {words: points for words, points in found.items() if points}
-    return [charts.Panel("utility", kept)] if kept else []
+    return [charts.Panel("loss of utility", kept)] if kept else []
 
 
-# statistics about utility that have a value between 0 and 1, and how they are named
-UTILITY: dict[str, str] = {}
-
-
-def _figure(summary: TestSummary, name: str) -> float | None:
-    try:
-        return summary.figure(name)
-    except (KeyError, AttributeError):
-        return None
+# what is lost of utility, between 0 (nothing) and 1 (all), and how it is named
+UTILITY = {("certainty_penalty", None): "certainty penalty", ("tvd", "2"): "2-way TVD"}
 
 
 def _numbers(name: str, family: Family, panels: Sequence[charts.Panel]) -> Table:
