@@ -12,6 +12,7 @@ import numpy as np
 from dit_dask.audit import manifest
 from dit_dask.audit.test import Test
 from dit_dask.config.data import CsvConfig
+from dit_dask.config.document import Config
 from dit_dask.engines import ReleaseProcedure
 from dit_dask.errors import InputError, RunError, unknown
 from dit_dask.inputs.columns import source_columns
@@ -67,12 +68,9 @@ class BrokenClaimError(RunError):
 def write_release(prepared: PreparedRun, test_id: str, options: ReleaseOptions) -> WrittenRelease:
     """Sanitise the table as one test does, write it, read it back, and write the JSON file beside it."""
     test = find_test(prepared.tests, test_id)
-    location = _location(options.to, prepared)
-    beside = Location(f"{location.url}.json", location.storage_options)
-    form = _format(options)
-    for place in (location, beside):
-        refuse_existing(place, TO)
-    kept = _further_columns(prepared, options)
+    form, kept = check_options(prepared.config, options)
+    location = _location(options.to, prepared.config)
+    beside = _beside(location)
     sanitized = sanitize_test(test, prepared.rows)
     if sanitized.record is None:
         _refuse_row_options(test, options, kept)
@@ -101,6 +99,19 @@ def write_release(prepared: PreparedRun, test_id: str, options: ReleaseOptions) 
     return WrittenRelease(public_url(location.url), document)
 
 
+def check_options(config: Config, options: ReleaseOptions) -> tuple[str, list[str]]:
+    """Refuse what could not be written, before any work; return the format and the columns that are published as they are."""
+    form, location = _format(options), _location(options.to, config)
+    for place in (location, _beside(location)):
+        refuse_existing(place, TO)
+    return form, _further_columns(config, options)
+
+
+def _beside(location: Location) -> Location:
+    """The place of the JSON file that describes a release."""
+    return Location(f"{location.url}.json", location.storage_options)
+
+
 def find_test(tests: Sequence[Test], test_id: str) -> Test:
     """The test of an id, or an error that names near ones."""
     for test in tests:
@@ -109,9 +120,9 @@ def find_test(tests: Sequence[Test], test_id: str) -> Test:
     raise unknown("--test", test_id, [test.id for test in tests])
 
 
-def _location(url: str, prepared: PreparedRun) -> Location:
+def _location(url: str, config: Config) -> Location:
     """The place; it has the credentials of the output, if it is in the same kind of storage."""
-    output = prepared.config.output
+    output = config.output
     is_same = "://" in url and urlsplit(url).scheme == urlsplit(output.url).scheme
     return Location(url, output.storage_options if is_same else {})
 
@@ -125,16 +136,16 @@ def _format(options: ReleaseOptions) -> str:
     return ending
 
 
-def _further_columns(prepared: PreparedRun, options: ReleaseOptions) -> list[str]:
+def _further_columns(config: Config, options: ReleaseOptions) -> list[str]:
     """The columns of the source that are published as they are."""
-    schema = prepared.config.checked_schema
+    schema = config.checked_schema
     own = {*schema.columns, *schema.subject_columns}
     subject = list(schema.subject_columns) if options.keeps_subject else []
     if options.keeps_subject and not subject:
         raise InputError("--keep-subject: the config has no schema.subject")
     if options.columns == "drop":
         return subject
-    further = [name for name in source_columns(prepared.config) if name not in own]
+    further = [name for name in source_columns(config) if name not in own]
     if further and options.columns is None:
         names = ", ".join(repr(name) for name in further)
         raise InputError(
