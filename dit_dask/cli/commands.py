@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dit_dask.cli import explain, interrupts, questions
+from dit_dask.cli import explain, interrupts, questions, reproduce
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand
 from dit_dask.cli.run import demo, overrides, run
@@ -283,6 +283,7 @@ SUBCOMMANDS = (
         rewrite_report,
     ),
     explain.SUBCOMMAND,
+    reproduce.SUBCOMMAND,
     Subcommand(
         "gate",
         "check a finished run against conditions",

@@ -129,9 +129,7 @@ class Run:
         """Split the node on one attribute if every part allows it; its bounds are tightened even if not."""
         attribute = self.attributes[index]
         values = [self.records[row][index] for row in node.rows]
-        node.generalised[index], split, options = attribute.cut(
-            node.generalised[index], values, self.level, self.tighten
-        )
+        node.generalised[index], split, options = attribute.cut(node.generalised[index], values, self.level, self.tighten)
         parts = []
         for key, narrowed in options:
             rows = [row for row in node.rows if attribute.covers(narrowed, self.records[row][index])]
