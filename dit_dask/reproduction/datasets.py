@@ -19,9 +19,11 @@ from dit_dask.inputs.source import read_text
 from dit_dask.values.table import Rows
 
 ADULT_ROWS = 10_000
+TRAINING_ROWS = 30_162  # complete ones, which come first
 NUMERIC = ("age", "hours-per-week")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "adult": ("age", "education", "marital-status", "hours-per-week", "native-country"),
+    "adult-train": (),
     "internet": ("age", "country", "education_attainment", "major_occupation", "marital_status", "race"),
     "internet-v2": ("age", "race", "education_attainment", "major_occupation", "marital_status"),
 }
@@ -69,6 +71,8 @@ class Source:
         columns = chosen.columns or COLUMNS[chosen.dataset]
         data: dict[str, Any] = {"source": self.path(base)}
         data["missing"] = ["?"] if base == "adult" else {"age": ["Not-Say"]}
+        if chosen.dataset == "adult-train":
+            data["limit"] = TRAINING_ROWS
         if chosen.sample is not None:
             data["sample"] = {"rows": ADULT_ROWS, "seed": chosen.sample}
         quasi = {name: self._attribute(base, name, chosen.hierarchies) for name in columns}
