@@ -41,8 +41,8 @@ from dit_dask.engines import (  # noqa: E402
 )
 from dit_dask.engines.influence import compare  # noqa: E402
 from dit_dask.sanitizers import mondrian_tree  # noqa: E402
-from dit_dask.sanitizers.claims import KAnonymity, LDiversity  # noqa: E402
 from dit_dask.sanitizers.mondrian import Mondrian  # noqa: E402
+from dit_dask.sanitizers.predicates import Predicates  # noqa: E402
 from dit_dask.sanitizers.raw import Raw  # noqa: E402
 from dit_dask.values.hierarchy import parse  # noqa: E402
 from dit_dask.values.schema import Attribute, Schema, Secret  # noqa: E402
@@ -52,8 +52,8 @@ from tests.oracles import reference  # noqa: E402
 QI = ("age", "education", "marital-status", "hours-per-week", "native-country")
 SECRET, NUMERIC = "occupation", ("age", "hours-per-week")
 RULES = {
-    "k=5": Mondrian(KAnonymity(5), (5, False, True)),
-    "l=3": Mondrian(LDiversity(3), (3, True, True)),
+    "k=5": Mondrian(Predicates(k=5)),
+    "l=3": Mondrian(Predicates(l=3)),
     "raw": Raw(),
 }
 ADVERSARIES = {

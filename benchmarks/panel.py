@@ -1,10 +1,11 @@
 """Six adversaries against every one of 10,000 Adult records at k = 5, as a user runs them; prints Markdown tables.
 
-python benchmarks/panel.py [--data FOLDER] [--records 20] [--parts before after run power overlap]
+python benchmarks/panel.py [--data FOLDER] [--records 20] [--parts before after run power overlap statistics]
 `before` trains on one weighted or repeated row a secret of each class, with the default number of threads; `after` is the
 adversary as it is now, on the same records. Processor seconds are of all threads and processes: they are distorted less by
 other work on the machine. `power` compares the adversaries of the default panel with a counted decision tree on three tables;
 `overlap` compares those of releases without a split tree, where persons are published raw beside the bands of the others.
+`statistics` compares training with statistics that follow a removal, for classifiers under encodings other than TF.
 """
 
 from __future__ import annotations
@@ -247,13 +248,60 @@ def overlap(data: Path, records: int) -> None:
                 print(f"| {title} | {raw} | {name} | {figures} |", flush=True)
 
 
+SUMMARISED = [
+    "sklearn.naive_bayes.GaussianNB",
+    "sklearn.naive_bayes.BernoulliNB",
+    {"name": "sklearn.naive_bayes.CategoricalNB", "params": {"min_categories": 2}},
+    "sklearn.naive_bayes.MultinomialNB",
+    "sklearn.naive_bayes.ComplementNB",
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
+    "sklearn.neighbors.KNeighborsClassifier",
+]
+
+
+def statistics(config: dict[str, Any], records: int) -> None:
+    """Print what one learned release without a record costs by training and from statistics, and how far both differ."""
+    print(f"\n{records} records of Adult; milliseconds of processor to learn one release, one thread\n")
+    print("| sanitizer | encoder | adversary | trained | now | still trained | difference |\n|---|---|---|---|---|---|---|")
+    for sanitizer in ({"name": "mondrian", "k": 5}, "raw"):
+        for encoder in ("scaling-hot", "bounds-binary", "quantiles-after-hot-after"):
+            tests = [{"sanitizer": sanitizer, "encoder": encoder, "adversary": SUMMARISED}]
+            checked = check_config(config | {"tests": tests}, ".")
+            (built,) = build_tests(checked, load(checked), lambda path, _where: Path(path).read_text("utf-8"))
+            table, procedure = built.rows.table, built.procedure
+            chosen = np.sort(np.random.default_rng(1).choice(table.distinct, records, replace=False))
+            releases, targets = list(procedure.sanitizer.leave_one_out(table, chosen)), table.codes[chosen]
+            for name, adversary in procedure.adversaries.items():
+                compare_learning(
+                    f"{built.id.split('.')[0]} | {encoder} | {name}", adversary, procedure.encoder, releases, targets
+                )
+
+
+def compare_learning(title: str, adversary: Any, encoder: Any, releases: list[Release], targets: Any) -> None:
+    """Print a line: both ways to learn the same releases."""
+    beliefs: dict[str, dict[int, Any]] = {"train": {}, "learn": {}}
+
+    def work(way: str, at: int) -> None:
+        beliefs[way][at] = getattr(adversary, way)(releases[at], encoder, targets[at])(targets[at])
+
+    with threadpool_limits(1):
+        trained, _ = milliseconds(lambda at: work("train", at), len(releases))
+        now, _ = milliseconds(lambda at: work("learn", at), len(releases))
+        left = 0
+        for release, target in zip(releases, targets, strict=True):
+            predict = adversary.summarised.learn(release, encoder, target)
+            left += predict is None or predict(target) is None
+    apart = max(np.abs(beliefs["train"][at] - beliefs["learn"][at]).max() for at in range(len(releases)))
+    print(f"| {title} | {trained:.2f} | {now:.2f} | {left / len(releases):.0%} | {apart:.0e} |", flush=True)
+
+
 def main() -> None:
     """Print the parts that are wanted."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DIT_DATA") or ROOT.parent / "shared" / "data"))
     parser.add_argument("--records", type=int, default=20)
     parser.add_argument("--power-records", type=int, default=400)
-    parser.add_argument("--parts", nargs="+", default=["before", "after", "run", "power", "overlap"])
+    parser.add_argument("--parts", nargs="+", default=["before", "after", "run", "power", "overlap", "statistics"])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as name:
@@ -266,6 +314,8 @@ def main() -> None:
             power(options.data, options.power_records)
         if "overlap" in options.parts:
             overlap(options.data, options.power_records)
+        if "statistics" in options.parts:
+            statistics(config, options.power_records)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ import yaml
 from dit_dask.audit.grammar import check_config
 from dit_dask.inputs.datasets import census
 from dit_dask.inputs.load import load
-from dit_dask.sanitizers.claims import KAnonymity
 from dit_dask.sanitizers.mondrian import Mondrian
+from dit_dask.sanitizers.predicates import Predicates
 
 
 def make(rows: int, persons: int) -> pd.DataFrame:
@@ -51,7 +51,7 @@ def main(rows: int, persons: int) -> None:
         document = config_of(make(rows, persons), folder)
         (folder / "audit.yaml").write_text(yaml.safe_dump(document))
         table = load(check_config(document, str(folder))).table
-        sanitizer, rng = Mondrian(KAnonymity(5), (5, False, True)), np.random.default_rng(0)
+        sanitizer, rng = Mondrian(Predicates(k=5)), np.random.default_rng(0)
         some = np.arange(0, table.distinct, max(1, table.distinct // 50))
         list(sanitizer.leave_one_out(table, some[:2]))
         start = time.perf_counter()

@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,6 +110,19 @@ class Result:
         """
         joined = read_distances(self.folder, self._test_id(test))
         return joined.set_axis(self.labels[joined["record"].to_numpy()])
+
+    def epsilon_delta(self, test: str | int = 0) -> pd.DataFrame:
+        """For each epsilon the largest Pr[d >= epsilon] of any person, with bounds for all persons and epsilons at once.
+
+        Columns: mean, worst, at_least, at_most, noise_worst. Of a test without repeats every probability is 0 or 1: an error.
+        """
+        import pandas as pd
+
+        identity = self._test_id(test)
+        repeats = next(one for one in self.summaries if one.test == identity).repeats
+        if repeats is None:
+            raise InputError(f"epsilon_delta: {identity} has no repeats, so its distances have no distribution; set repeats")
+        return pd.DataFrame([asdict(point) for point in repeats.curve]).set_index("epsilon")
 
     def worst(self, top: int = 10, test: str | int | None = None, *, show_values: bool = False) -> pd.DataFrame:
         """Explain the persons with the largest distances, of one test or of that with the largest delta; one row each.

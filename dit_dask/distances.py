@@ -24,6 +24,11 @@ from dit_dask.values.numbers import DECIMAL
 
 Beliefs = Floats
 EARTH_RADIUS = 6371.0088  # kilometres, the mean of the ellipsoid's axes
+PERCENT = (5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100, 125, 150, 175, 200)
+EPSILONS = {  # where tests with repeats report Pr[d >= epsilon]; the thresholds below are among them
+    **{"0.001": 0.001, "0.00316": 10**-2.5, "0.01": 0.01, "0.0316": 10**-1.5},
+    **{f"{percent / 100:g}": percent / 100 for percent in PERCENT},
+}
 THRESHOLDS = {"0.001": 0.001, "0.00316": 10**-2.5, "0.01": 0.01, "0.1": 0.1}  # how many rows lie above these is reported
 
 

@@ -27,6 +27,7 @@ from dit_dask.audit.summary import Outcome, TestSummary, summarise
 from dit_dask.audit.test import Test
 from dit_dask.audit.verdict import RunVerdict
 from dit_dask.config.document import Config
+from dit_dask.engines import ENGINES
 from dit_dask.errors import DitError, InputError
 from dit_dask.execution import external, measures, tests
 from dit_dask.execution.baselines import Baseline, execute_baselines, plan_baselines
@@ -48,7 +49,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
+    from dit_dask.values.arrays import Bools
+
 SHORT_SECONDS = 5.0  # of engine time on one core: two workers need about as long to start
+THREADED_SECONDS = 60.0  # the same where threads of this process share the work: they share its tables, too
 SHORT_CELLS = 2_000_000  # of tables under measures: seconds, too
 
 
@@ -109,14 +113,16 @@ def test_names(config: Config) -> list[str]:
     return [test_id(point.identity()) for point in config.points]
 
 
-def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
-    """Check everything that needs no cluster: gates, parameters, table, files."""
+def prepare(config: Config, frame: pd.DataFrame | None = None, left_out: Bools | None = None) -> PreparedRun:
+    """Check everything that needs no cluster: gates, parameters, table, files; used rows may be left out of the table."""
     parsed = read_gates(config)
     seen = external_columns(config)
     if config.measures:
         rows, cells = load_with(config, columns_of(config.measures), frame, seen)
     else:
         rows, cells = load(config, frame, seen), None
+    if left_out is not None:
+        rows, cells = rows.only(~left_out), None if cells is None else cells[~left_out].reset_index(drop=True)
     digests: dict[str, str] = {}
 
     def read(path: str, where: str) -> str:
@@ -138,16 +144,21 @@ def prepare(config: Config, frame: pd.DataFrame | None = None) -> PreparedRun:
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """The plans before they are fixed, the cells that measures look at, and whether the tests were timed in this process."""
+    """The plans before they are fixed, the cells that measures look at, and whether the tests were timed in this process.
+
+    `threads` of this process can share the work of the tests.
+    """
 
     plans: Mapping[str, TestPlan]
     measured_cells: int
+    threads: int
     is_timed: bool
 
     @property
     def is_short(self) -> bool:
         """Whether worker processes would take longer to start than they could save."""
-        return sum(one.seconds for one in self.plans.values()) < SHORT_SECONDS and self.measured_cells < SHORT_CELLS
+        longest = THREADED_SECONDS if self.threads > 1 else SHORT_SECONDS
+        return sum(one.seconds for one in self.plans.values()) < longest and self.measured_cells < SHORT_CELLS
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,10 +216,11 @@ def _draft_plans(prepared: PreparedRun, workers: Workers, *, fresh: bool) -> Dra
         return None
     stored = None if fresh else manifest.read(prepared.folder)
     cells = 0 if prepared.measure_plan is None else prepared.measure_plan.cells
+    threads = workers.count if all(ENGINES[test.engine].shares_process for test in prepared.tests) else 1
     if stored is not None and stored.versions == manifest.versions() and plan.are_usable(stored.plan, prepared.tests):
-        return Draft(stored.plan, cells, is_timed=False)
+        return Draft(stored.plan, cells, threads, is_timed=False)
     with compile_beside({test.engine for test in prepared.tests}):
-        return Draft(plan.make(prepared.tests, workers.count), cells, is_timed=True)
+        return Draft(plan.make(prepared.tests, workers.count), cells, threads, is_timed=True)
 
 
 def _finished_manifest(prepared: PreparedRun) -> Manifest | None:
@@ -230,7 +242,8 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     journal.reopen()
     if session.client is not None and session.client.dashboard_link:
         progress.note(f"{session.client.dashboard_link} shows the cluster at work")
-    runner = TaskRunner(session.client, Watchdog(session.workers.stall_seconds), progress)
+    threads = 1 if session.draft is None else session.draft.threads
+    runner = TaskRunner(session.client, Watchdog(session.workers.stall_seconds), progress, threads)
     _compiling = None if session.client is None else tests.start_compiling(session.client)  # held, or it would be cancelled
     prepared = _plan(prepared, journal, runner, session)
     states = _restore(prepared, journal.manifest, progress)
@@ -357,8 +370,10 @@ def _execute(
         outcomes = tests.execute_tests(runner, prepared.tests, prepared.folder, states, checkpoint, warmed_up=is_warm)
     for note in sorted(set().union(*(state.notes for state in states))):
         runner.progress.note(f"an adversary raised {note} while training")
-    measure_plan = prepared.measure_plan
-    return outcomes, [] if measure_plan is None else measures.execute_measures(runner, measure_plan, prepared.folder)
+    if prepared.measure_plan is None:
+        return outcomes, []
+    alone = replace(runner, threads=1)  # measures hold Python's lock
+    return outcomes, measures.execute_measures(alone, prepared.measure_plan, prepared.folder)
 
 
 def _execute_baselines(prepared: PreparedRun, runner: TaskRunner) -> list[Baseline]:

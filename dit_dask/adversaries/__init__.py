@@ -43,6 +43,20 @@ class Learner(Protocol):
         ...
 
 
+@runtime_checkable
+class Redrawable(Protocol):
+    """An adversary that trains at random, so that every repeat of a test needs a training of its own."""
+
+    def redraw(self, *purpose: object) -> Adversary:
+        """Return the same adversary with randomness that depends on its seed and this purpose only."""
+        ...
+
+
+def redraw(adversary: Adversary, *purpose: object) -> Adversary:
+    """Give an adversary its own randomness for one purpose; one that has none stays as it is."""
+    return adversary.redraw(*purpose) if isinstance(adversary, Redrawable) else adversary
+
+
 def beliefs_about(adversary: Adversary, release: Release, encoder: Encoder, targets: Codes) -> Floats:
     """Return (m, n) beliefs about targets[m, d] by an encoder that is not relative: what can be learned is learned once."""
     if isinstance(adversary, Learner):

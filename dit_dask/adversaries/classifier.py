@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from dit_dask import seeds
 from dit_dask.adversaries.patterns import MOST_ATTRIBUTES, Patterns
 from dit_dask.adversaries.shortcuts import Learn, shortcuts_of
+from dit_dask.adversaries.statistics import Summarised, summary_of
 from dit_dask.config.constraints import Anything, Field, MapOf, Record
 from dit_dask.config.registry import Context, Kind
 from dit_dask.encoders.tf import TF
@@ -31,11 +32,24 @@ MEMO_FLOATS = 2**20
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Beliefs of a fresh clone of `model`, trained on the encoded classes or computed without training it."""
+    """Beliefs of a fresh clone of `model`, trained on the encoded classes or computed without training it.
+
+    `seed` is what its random_state comes from, if the user set none.
+    """
 
     model: Any
     weighted: bool
     memo: dict[bytes, Floats] = field(default_factory=dict)
+    seed: int | None = None
+
+    def redraw(self, *purpose: object) -> Classifier:
+        """The same classifier with a random_state of its own for this purpose; itself if the user set one, or it has none."""
+        if self.seed is None:
+            return self
+        from sklearn.base import clone
+
+        model = clone(self.model).set_params(random_state=seeds.integer(self.seed, "training", *purpose))
+        return replace(self, model=model, memo={})
 
     def beliefs(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
         """Equal training rows give equal beliefs, so nothing is learned twice; one secret left is certain."""
@@ -64,15 +78,37 @@ class Classifier:
         """The ways to the same beliefs that need less training, the fastest first."""
         return shortcuts_of(self.model)
 
+    @cached_property
+    def summarised(self) -> Summarised | None:
+        """The same model from statistics of a release, where it is a function of them."""
+        summary = summary_of(self.model, weighted=self.weighted)
+        return None if summary is None else Summarised(self.model, summary)
+
     def learn(self, release: Release, encoder: Encoder, target: Codes) -> Callable[[Codes], Floats]:
-        """Train on a sample for each secret present in a class, weighted by its count where weights are taken, else repeated.
+        """Learn from statistics where that is exact; else, and for targets about which rounding could decide, train.
 
         Targets are predicted one by one, so that the last bits do not depend on which come together.
         """
-        from sklearn.base import clone
-
         if _is_constant(release):
             return lambda _target: _certain(release)
+        from_statistics = None if self.summarised is None else self.summarised.learn(release, encoder, target)
+        if from_statistics is None:
+            return self.train(release, encoder, target)
+        trained: list[Callable[[Codes], Floats]] = []
+
+        def predict(target: Codes) -> Floats:
+            beliefs = from_statistics(target)
+            if beliefs is not None:
+                return beliefs
+            if not trained:
+                trained.append(self.train(release, encoder, target))
+            return trained[0](target)
+
+        return predict
+
+    def train(self, release: Release, encoder: Encoder, target: Codes) -> Callable[[Codes], Floats]:
+        """Train on a sample for each secret of a class, weighted by its count where weights are taken, else repeated."""
+        from sklearn.base import clone
 
         where, secret = np.nonzero(release.counts)
         features, count = encoder.classes(release, target)[where], release.counts[where, secret]
@@ -126,14 +162,15 @@ def _build(parameters: Mapping[str, Any], context: Context) -> Classifier:
     for name in arguments:
         if name not in known and not open_ended:
             raise unknown(f"{where}.params: parameter of {parameters['name']}", name, known)
+    seed = None
     if "random_state" in known and arguments.get("random_state") is None:  # null would make every training differ
-        arguments["random_state"] = seeds.integer(context.seed, context.test, bits=24)
+        seed = arguments["random_state"] = seeds.integer(context.seed, context.test, bits=24)
     try:
         model = factory(**arguments)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}.params: {error}") from error
     _require_methods(model, parameters["name"], where)
-    return Classifier(model, has_fit_parameter(model, "sample_weight"))
+    return Classifier(model, has_fit_parameter(model, "sample_weight"), seed=seed)
 
 
 def _import_class(path: str, where: str) -> Any:

@@ -10,6 +10,7 @@ from dit_dask.audit.summary import TestSummary, read_complete, read_curve_table,
 from dit_dask.audit.verdict import RunVerdict, Verdict, read_verdict
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
+from dit_dask.measures.utility.figures import NO_UTILITY
 from dit_dask.storage.folder import Folder
 from dit_dask.values.arrays import Floats
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
@@ -36,7 +37,7 @@ def shareable_summary(summary: TestSummary) -> TestSummary:
     }
     claim = summary.claim_holds if summary.simulation is None else None  # samples of few rows are all that is known of it
     kept = replace(summary, statistics=Statistics(values), adversaries={}, claim_holds=claim, withheld=True)
-    return replace(kept, simulation=None, repeats=None, sampling=None, attainable=None, homogeneous=0.0)
+    return replace(kept, simulation=None, repeats=None, sampling=None, attainable=None, homogeneous=0.0, utility=NO_UTILITY)
 
 
 def without_lists(entry: MeasureEntry, persons: int) -> MeasureEntry:

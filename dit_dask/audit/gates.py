@@ -124,6 +124,9 @@ def _check_statistic(name: str, key: str | None, figure: str | None, measures: S
         raise unknown(where, got, [*names, *(f"{measure}.…" for measure in measures)])
     if not statistic.keys or key in statistic.keys:
         return
+    if statistic.compute is None:  # stored with these keys only
+        expected = ", ".join(f"[{known}]" for known in statistic.keys)
+        raise InputError(f"{where}: {name} needs one of {expected}; got {quote(text)}")
     number = _number(key) if key is not None else math.nan
     lowest, highest = statistic.range
     if not lowest <= number <= highest:

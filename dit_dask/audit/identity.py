@@ -122,6 +122,8 @@ def _part(key: str, item: Any) -> str:
         return f"{module.rsplit('.', 1)[-1]}.{name}" if module else item
     if isinstance(item, float):
         return f"{key}{item:g}"
+    if isinstance(item, list) and all(isinstance(one, int | float) for one in item):
+        return f"{key}{'-'.join(f'{one:g}' for one in item)}"
     return f"{key}{item}" if isinstance(item, int) else f"{key}-{short_hash(item)}"
 
 

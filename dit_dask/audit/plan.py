@@ -179,9 +179,14 @@ def time_records(test: Test) -> Cost:
 
     seconds(1)
     one, count, several = seconds(1), 1, 0.0
+    # where tasks share work a record takes microseconds, and every probe the fixed cost of a task
+    first_count = 0 if engine.chunks is None else len(records) // ENOUGH**2
     while count < len(records) and several < PROBE_SECONDS + one:
-        growth = 2 * PROBE_SECONDS / max(several - one, 1e-9) if count > 1 else LEAST_GROWTH
-        count = min(int(count * min(max(growth, LEAST_GROWTH), MOST_GROWTH)), len(records))
+        if count > 1:
+            growth = 2 * PROBE_SECONDS / max(several - one, 1e-9)
+            count = min(int(count * min(max(growth, LEAST_GROWTH), MOST_GROWTH)), len(records))
+        else:
+            count = min(max(LEAST_GROWTH, first_count), len(records))
         several = seconds(count)
         if count * ENOUGH >= len(records) and (several - one) * len(records) < PROBE_SECONDS * count:
             break

@@ -83,7 +83,9 @@ def release_record(disjoint: bool) -> Record:
             "distance": Field(Component(DISTANCES.records()), ComponentConfig("emd"), sweep=True),
             "engine": Field(Choice(("auto", *SELECTABLE)), "auto", sweep=True),
             "repeats": Field(
-                Integer(2, MOST_REPEATS), None, description="releases a side, for a sanitizer that draws at random"
+                Integer(2, MOST_REPEATS),
+                None,
+                description="releases and trainings a side, for a sanitizer or an adversary that draws at random",
             ),
             "records": RECORDS,
         }

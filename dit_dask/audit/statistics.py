@@ -11,6 +11,7 @@ import numpy as np
 
 from dit_dask.distances import THRESHOLDS
 from dit_dask.engines.gain import CHANGED, GainTally, merge_tallies
+from dit_dask.measures.utility.figures import QUERY_LEVELS, WAYS
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Bools, Floats, Ints
@@ -228,6 +229,22 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic("skipped", "skipped", lambda d: d.skipped, of_adversaries=False),
     Statistic("classes", "classes", values=COUNT, shown=_in("terminal", "report")),
     Statistic("smallest_class", "smallest", values=COUNT, shown=_in("terminal", "report")),
+    Statistic(
+        "certainty_penalty",
+        "certainty penalty",
+        values=SHARE,
+        shown=_in("terminal", "report", "compare", "history"),
+    ),
+    Statistic("discernibility", "discernibility", values=COUNT, shown=_in("report", "compare")),
+    Statistic("average_class", "average class", values=COUNT, shown=_in("report")),
+    Statistic("average_class_over_k", "average class / k", shown=_in("report")),
+    Statistic(
+        "query_error",
+        "query error q{key}",
+        keys=QUERY_LEVELS,
+        shown={"report": ("0.5", "0.95"), "compare": ("0.5",)},
+    ),
+    Statistic("tvd", "{key}-way TVD", keys=WAYS, values=SHARE, shown={"report": tuple(WAYS), "compare": ("2",)}),
     Statistic("seconds", "engine s", shown=_in("terminal")),
 )
 

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 from dit_dask.audit.adversary_summary import AdversarySummary, accuracy_of
 from dit_dask.audit.excess import excess_of
 from dit_dask.audit.manifest import Manifest, read_finished, read_summary_objects
+from dit_dask.audit.repeat_summary import read_repeats, repeats_document
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import Figure, Statistics, by_name, number_of, plain
 from dit_dask.audit.test import Test
 from dit_dask.engines import engines_of
 from dit_dask.engines.controls import RAW
 from dit_dask.engines.gain import GainTally
-from dit_dask.engines.influence import EffectiveEpsilon, EstimateSummary, Exceedance, ExceedanceShares, Excess, Simulation
+from dit_dask.engines.influence import EffectiveEpsilon, EstimateSummary, Exceedance, Simulation
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.engines.power import Attainable
 from dit_dask.errors import InputError
 from dit_dask.measures.base import MeasureEntry
+from dit_dask.measures.utility.figures import NO_UTILITY, Utility
 from dit_dask.sanitizers.claims import NO_IDENTICAL_ROWS, IdenticalRows, Recheck
 from dit_dask.storage.documents import write_json
 from dit_dask.storage.folder import Folder
@@ -52,6 +54,7 @@ class Outcome:
     points: Mapping[str, Floats]
     release: Recheck
     loss: PrivacyLoss | None
+    utility: Utility = NO_UTILITY
 
 
 @dataclass(frozen=True)
@@ -108,12 +111,14 @@ class TestSummary:
     claim_unknown: bool = False  # nor whether its claim holds
     withheld: bool = False  # too few rows: its figures are in the private tier only
     planting_error: str | None = None  # why nobody knows what is attainable
+    claimed: str | None = None  # what the sanitizer claims, in words
+    utility: Utility = NO_UTILITY
 
     def figure(self, name: str, key: str | None = None) -> Figure:
         """The figure of a statistic, whether it is of the distances, the release or the engine."""
         if by_name()[name].compute is not None:
             return self.statistics.figure(name, key)
-        value: Figure = getattr(self, name)
+        value: Figure = self.utility.figure(name, key) if hasattr(self.utility, name) else getattr(self, name)
         return value
 
     @property
@@ -146,6 +151,7 @@ class TestSummary:
             **self.statistics.document(),
             "classes": self.classes,
             "smallest_class": self.smallest_class,
+            **self.utility.document(),
             "claim_holds": self.claim_holds,
             "claim_broken": asdict(self.claim_broken),
             "worst_adversary": self.worst_adversary,
@@ -158,8 +164,7 @@ class TestSummary:
     def _optional(self) -> dict[str, Any]:
         shown: dict[str, Any] = {}
         if self.repeats is not None:
-            excess = {name: asdict(one) | {"interval": list(one.interval)} for name, one in self.repeats.excess.items()}
-            shown["repeats"] = asdict(self.repeats) | {"excess": excess}
+            shown["repeats"] = repeats_document(self.repeats)
         if self.simulation is not None:
             loss = self.simulation.effective_epsilon
             shown["largest_unbiased"] = plain(self.simulation.largest_unbiased)
@@ -181,7 +186,7 @@ class TestSummary:
             shown["withheld"] = True
         if self.planting_error is not None:
             shown["planting_error"] = self.planting_error
-        return shown
+        return shown | ({} if self.claimed is None else {"claim": self.claimed})
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> TestSummary:
@@ -200,7 +205,7 @@ class TestSummary:
             read_attainable(document["attainable"]),
             number_of(document["seconds"]),
             _read_simulation(document) if "delta_interval" in document else None,
-            _read_repeats(document["repeats"]) if "repeats" in document else None,
+            read_repeats(document["repeats"]) if "repeats" in document else None,
             _read_sampling(document["sampling"]) if "sampling" in document else None,
             ExternalCalls(document["oracle"], document["skipped_records"]) if "oracle" in document else None,
             document.get("homogeneous", 0.0),
@@ -209,6 +214,8 @@ class TestSummary:
             document.get("claim_unknown", False),
             document.get("withheld", False),
             document.get("planting_error"),
+            document.get("claim"),
+            Utility.read(document),
         )
 
 
@@ -227,15 +234,6 @@ def _read_simulation(document: Mapping[str, Any]) -> Simulation:
     loss = document["effective_epsilon"]
     epsilon = None if loss is None else EffectiveEpsilon(number_of(loss["at_least"]), loss["confidence"])
     return Simulation(number_of(document["largest_unbiased"]), (low, high), epsilon)
-
-
-def _read_repeats(document: Mapping[str, Any]) -> Exceedance:
-    over = {limit: ExceedanceShares(**shares) for limit, shares in document["over"].items()}
-    excess = {
-        name: Excess(one["estimate"], (float(one["interval"][0]), float(one["interval"][1])))
-        for name, one in document["excess"].items()
-    }
-    return Exceedance(**dict(document) | {"over": over, "excess": excess})
 
 
 def _read_sampling(document: Mapping[str, Any]) -> Sampling:
@@ -271,6 +269,8 @@ def summarise(
         release.persons_unknown,
         release.claim_unknown,
         planting_error=planting_error,
+        claimed=release.claimed,
+        utility=outcome.utility,
     )
 
 

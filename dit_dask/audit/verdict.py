@@ -273,6 +273,16 @@ def _holds_always(gate: Gate) -> bool:
     return gate.holds(least) and gate.holds(most)  # one-sided conditions that hold at both ends hold between them
 
 
+def never_holds(gate: Gate) -> str | None:
+    """Return why no release can meet a gate, or None if one could."""
+    if gate.kind != "statistic" or gate.limit is None:
+        return None
+    least, most = by_name()[gate.name].values
+    if gate.holds(least) or gate.holds(most) or (least <= gate.limit <= most and gate.symbol in ("==", "!=")):
+        return None
+    return f"{gate.text} can never hold: {gate.label} lies between {least:g} and {most:g}"
+
+
 def _judge_claims(gate: Gate, evidence: Evidence) -> list[Verdict]:
     chosen = [one for one in _judged(gate, evidence.summaries) if one.claim_holds is not None or one.claim_unknown]
     if not chosen:
@@ -290,7 +300,7 @@ def claim_verdict(summary: TestSummary) -> Verdict:
     if summary.claim_holds:
         return Verdict("passed", "claims hold", summary.test, None, None, "the claim holds")
     broken, simulation = summary.claim_broken, summary.simulation
-    reason = f"the claim is broken in {broken.classes:,} classes with {broken.records:,} records"
+    reason = f"{summary.claimed or 'the claim'} is broken in {broken.classes:,} classes with {broken.records:,} records"
     if simulation is not None and simulation.effective_epsilon is not None:
         lost = simulation.effective_epsilon.at_least
         reason = "the noise is refuted" if lost is None else f"the noise loses epsilon >= {lost:.4g}, more than it claims"

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dit_dask.cli import explain, interrupts, questions, reproduce
+from dit_dask.cli import explain, harden, interrupts, questions, reproduce
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand
 from dit_dask.cli.run import demo, overrides, run
@@ -132,13 +132,10 @@ def rank_columns(options: argparse.Namespace) -> int:
 
 def rewrite_report(options: argparse.Namespace) -> int:
     """dit report."""
-    from dit_dask.audit.summary import read_complete, read_measures
-    from dit_dask.audit.verdict import read_verdict
     from dit_dask.reporting import html
 
     folder = _folder(options.run)
-    manifest, summaries = read_complete(folder)
-    html.write(folder, manifest, summaries, read_measures(folder), read_verdict(folder))
+    folder.write(html.NAME, html.render(html.read_reported_run(folder)).encode())
     write_line(f"{folder.url}/report.html")
     return OK
 
@@ -283,6 +280,7 @@ SUBCOMMANDS = (
         rewrite_report,
     ),
     explain.SUBCOMMAND,
+    harden.SUBCOMMAND,
     reproduce.SUBCOMMAND,
     Subcommand(
         "gate",

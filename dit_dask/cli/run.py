@@ -18,14 +18,21 @@ from dit_dask.errors import InputError
 
 if TYPE_CHECKING:
     from dit_dask.config.document import Config
+    from dit_dask.execution.progress import Progress
+    from dit_dask.run import Workers
 
 
 def run(options: argparse.Namespace) -> int:
     """dit run."""
+    return _audit(read_configured(options), options)
+
+
+def read_configured(options: argparse.Namespace) -> Config:
+    """The config that the options name, with what they change in it."""
     from dit_dask.audit.grammar import read_config
 
     checked = _keep_private(read_config(options.config, overrides(options)), options.config, options)
-    return _audit(_apply_options(checked, options), options)
+    return _apply_options(checked, options)
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -76,8 +83,24 @@ def _apply_options(checked: Config, options: argparse.Namespace) -> Config:
     return replace(checked, cluster=chosen)
 
 
-def _audit(checked: Config, options: argparse.Namespace) -> int:
+def prepare_workers(checked: Config, progress: Progress, *, debug: bool) -> Workers:
+    """Check the cluster, the input and the output of a config; nothing is started yet."""
     from dit_dask import cluster
+    from dit_dask import run as runner
+
+    variables = checked.worker_variables
+    cluster.check(checked.cluster, variables)
+    runner.probe(checked)
+    caution = cluster.warning(checked.cluster)
+    if caution is not None:
+        progress.note(caution)
+    chosen = checked.cluster
+    connect = partial(cluster.connect, chosen, debug=debug, variables=variables)
+    memory = partial(cluster.memory, chosen)
+    return runner.Workers(connect, cluster.workers(chosen), memory, chosen.stall_seconds, chosen.only_if_long)
+
+
+def _audit(checked: Config, options: argparse.Namespace) -> int:
     from dit_dask import run as runner
     from dit_dask.execution.progress import choose_progress
     from dit_dask.reporting import text
@@ -85,18 +108,9 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     from dit_dask.storage.documents import dump_json
 
     interrupts.raise_on_interrupt()
-    variables = checked.worker_variables
-    cluster.check(checked.cluster, variables)
-    runner.probe(checked)
-    prepared = runner.prepare(checked)
     progress = choose_progress(quiet=options.quiet)
-    caution = cluster.warning(checked.cluster)
-    if caution is not None:
-        progress.note(caution)
-    chosen = checked.cluster
-    connect = partial(cluster.connect, chosen, debug=options.debug, variables=variables)
-    memory = partial(cluster.memory, chosen)
-    workers = runner.Workers(connect, cluster.workers(chosen), memory, chosen.stall_seconds, chosen.only_if_long)
+    workers = prepare_workers(checked, progress, debug=options.debug)
+    prepared = runner.prepare(checked)
     finished = runner.run(prepared, workers, progress, fresh=getattr(options, "fresh", False))
     loud = progress if options.json else choose_progress(quiet=False)  # --quiet hides no warning, unless the document has it
     for warning in finished.verdict.warnings:

@@ -128,7 +128,7 @@ def explain(case: Case, top: int) -> list[Explanation]:
             f"{test.id}: only tests that are computed here and draw nothing at random can be explained; "
             f"got {test.config.sanitizer.name}, engine {test.engine}"
         )
-    positions = worst_positions(case, top)
+    positions = worst_positions(case.distances, test.rows.person, top)
     records = test.rows.index[positions]
     first = dict(reversed(list(zip(records.tolist(), positions.tolist(), strict=True))))  # a row of each distinct record
     found = {record: _look(case, record) for record in first}
@@ -144,12 +144,11 @@ def explain(case: Case, top: int) -> list[Explanation]:
     ]
 
 
-def worst_positions(case: Case, top: int) -> Ints:
+def worst_positions(distances: pd.DataFrame, person: Ints | None, top: int) -> Ints:
     """Return the positions of the persons with the largest distances, each by the first row that has it."""
-    frame = case.distances.dropna(subset=["distance"])
+    frame = distances.dropna(subset=["distance"])
     position, distance = frame["record"].to_numpy(np.int64), frame["distance"].to_numpy(np.float64)
     along = np.lexsort((position, -distance))
-    person = case.test.rows.person
     owners = position[along] if person is None else person[position[along]]
     _, first = np.unique(owners, return_index=True)
     return position[along][np.sort(first)[:top]]

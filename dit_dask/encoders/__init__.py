@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dit_dask.config.registry import Registry
 from dit_dask.encoders import tf
@@ -10,7 +10,7 @@ from dit_dask.encoders.names import NAMES
 from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Codes, Floats
+    from dit_dask.values.arrays import Bools, Codes, Floats
 
 
 class Encoder(Protocol):
@@ -25,6 +25,19 @@ class Encoder(Protocol):
 
     def target(self, release: Release, target: Codes) -> Floats:
         """Return the (f,) features of the target itself."""
+        ...
+
+
+@runtime_checkable
+class ChangeEncoder(Encoder, Protocol):
+    """An encoder with features from 0 to 1 that can encode what a removal changes, and nothing else."""
+
+    def fractions(self, release: Release) -> Bools:
+        """Return (f,): which features may be fractions; the others are 0 or 1."""
+        ...
+
+    def changes(self, release: Release) -> tuple[Floats, Floats] | None:
+        """Return (gone, f) and (new, f); None where the difference is unknown, or the features of other classes change."""
         ...
 
 

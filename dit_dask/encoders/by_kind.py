@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from dit_dask.encoders.names import AFTER, BEFORE, NAMES, record_of
 from dit_dask.encoders.quantiles import offsets, quantile_of
 from dit_dask.encoders.tf import TF
 from dit_dask.errors import InputError
-from dit_dask.values.release import Release
+from dit_dask.values.release import Difference, Release
 from dit_dask.values.schema import Attribute
 
 if TYPE_CHECKING:
@@ -29,10 +29,17 @@ MOST_CELLS = 2**27  # features of all classes together
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """One attribute of a release: classes[c, f], and the (f,) features of a target with some code."""
+    """One attribute of a release: classes[c, f], and the (f,) features of a target with some code.
+
+    They are 0 or 1, or fractions from 0 to 1. Where features of a class depend on all classes, as numbers of categories do,
+    by_category[categories, f] are those of each category.
+    """
 
     classes: Floats
     target: Callable[[int], Floats]
+    are_fractions: bool = False
+    categories: Categories | None = None
+    by_category: Floats | None = None
 
 
 Fit = Callable[[Release], Features]
@@ -67,13 +74,13 @@ def fit_scaling(interval: Interval, release: Release) -> Features:
     """The middle of an interval, from 0 to 1 over the domain."""
     low, high = interval.ends(release)
     classes = (low + (high - low) / 2) / interval.width
-    return Features(classes[:, None], lambda code: interval.offsets[code : code + 1] / interval.width)
+    return Features(classes[:, None], lambda code: interval.offsets[code : code + 1] / interval.width, are_fractions=True)
 
 
 def fit_bounds(interval: Interval, release: Release) -> Features:
     """Both ends of an interval, from 0 to 1 over the domain."""
     classes = np.column_stack(interval.ends(release)) / interval.width
-    return Features(classes, lambda code: np.repeat(interval.offsets[code], 2) / interval.width)
+    return Features(classes, lambda code: np.repeat(interval.offsets[code], 2) / interval.width, are_fractions=True)
 
 
 def fit_bits(interval: Interval, release: Release) -> Features:
@@ -140,6 +147,26 @@ class Categories:
         rank[order] = np.arange(len(order))
         return cls(rank[number.ravel()], covers[order])
 
+    def number_new(self, release: Release, difference: Difference, place: int) -> Ints | None:
+        """Number the values of new classes; None if a removal makes a category, or removes the last class of one."""
+        value, covers = release.published.coverage(place, self.covers.shape[1])
+        number = np.array([self.known.get(covered.tobytes(), -1) for covered in covers], np.int64)[value]
+        if (number < 0).any():
+            return None
+        count = len(self.covers)
+        left = self.sizes - np.bincount(self.number[difference.gone], minlength=count) + np.bincount(number, minlength=count)
+        return number if left.all() else None
+
+    @cached_property
+    def known(self) -> dict[bytes, int]:
+        """The number of each category by what it covers."""
+        return {covered.tobytes(): number for number, covered in enumerate(self.covers)}
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Return (categories,): how many classes have each."""
+        return np.bincount(self.number, minlength=len(self.covers))
+
     def of_code(self, code: int) -> int:
         """The first of the smallest categories that cover an original value; -1 if none does."""
         covering = self.covers[:, code]
@@ -150,15 +177,17 @@ def fit_hot_after(place: int, levels: int, release: Release) -> Features:
     """One for the published value itself; none for a target whose value nothing covers."""
     categories = Categories.of(release, place, levels)
     rows = np.concatenate([np.eye(len(categories.covers)), np.zeros((1, len(categories.covers)))])
-    return Features(rows[categories.number], lambda code: rows[categories.of_code(code)])
+    classes = rows[categories.number]
+    return Features(classes, lambda code: rows[categories.of_code(code)], categories=categories, by_category=rows)
 
 
 def fit_ordinals(place: int, levels: int, release: Release) -> Features:
     """The number of the published value, from 1 on, in binary; 0 for a target whose value nothing covers."""
     categories = Categories.of(release, place, levels)
     count = len(categories.covers).bit_length()
-    classes = to_bits((categories.number + 1).astype(np.float64), count)
-    return Features(classes, lambda code: to_bits(np.array([categories.of_code(code) + 1.0]), count)[0])
+    rows = to_bits(np.append(np.arange(1.0, len(categories.covers) + 1), 0.0), count)
+    classes = rows[categories.number]
+    return Features(classes, lambda code: rows[categories.of_code(code)], categories=categories, by_category=rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +214,29 @@ class EncodingByKind:
         """Return (f,)."""
         parts = zip(_fitted(self, release), target.tolist(), strict=True)
         return np.concatenate([np.ones(1) if one is None else one.target(code) for one, code in parts])
+
+    def fractions(self, release: Release) -> Bools:
+        """Return (f,): which features are fractions; the others are 0 or 1."""
+        parts = _fitted(self, release)
+        return np.concatenate([[False] if one is None else [one.are_fractions] * one.classes.shape[1] for one in parts])
+
+    def changes(self, release: Release) -> tuple[Floats, Floats] | None:
+        """Encode the classes that are gone, and the new ones; None if that is unknown or other classes change."""
+        difference = release.difference
+        if difference is None or self.is_relative:
+            return None
+        new, gone_parts, new_parts = release.only(difference.new), [], []
+        for place, (fit, known) in enumerate(zip(self.fits, _fitted(self, difference.base), strict=True)):
+            if fit is None or known is None:
+                return None
+            gone_parts.append(known.classes[difference.gone])
+            if known.categories is None or known.by_category is None:
+                new_parts.append(fit(new).classes)
+            elif (number := known.categories.number_new(new, difference, place)) is not None:
+                new_parts.append(known.by_category[number])
+            else:
+                return None
+        return np.concatenate(gone_parts, axis=1), np.concatenate(new_parts, axis=1)
 
 
 @lru_cache(maxsize=2)

@@ -38,6 +38,7 @@ class Engine:
     `applies` returns why it cannot run a procedure, or None. `chunks` cuts records into about so many sets that are cheap
     to test together; without it any cut costs the same. `estimates` names the columns that it adds to a part. `together` runs
     several procedures on the same releases, each on a table that differs from the others at most in the sensitive attribute.
+    `shares_process`: threads of one process can run it at the same time, for it leaves Python's lock and global state alone.
     """
 
     influence: Callable[[Table, Ints, Any], Influence]
@@ -45,10 +46,11 @@ class Engine:
     chunks: Callable[[Table, Ints, Any, int], list[Ints]] | None = None
     estimates: tuple[str, ...] = ()
     together: Callable[[Sequence[Table], Ints, Sequence[Any]], list[Influence]] | None = None
+    shares_process: bool = False
 
 
 ENGINES = {
-    "exact": Engine(exact.influence, exact.applies, exact.chunks),
+    "exact": Engine(exact.influence, exact.applies, exact.chunks, shares_process=True),
     "mixed": Engine(mixed.influence, mixed.applies),
     "brute-force": Engine(brute_force.influence, brute_force.applies, together=brute_force.together),
     "repeated": Engine(repeated.influence, repeated.applies, estimates=repeated.ESTIMATES, together=repeated.together),

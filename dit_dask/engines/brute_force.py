@@ -68,12 +68,13 @@ def compute_beliefs(
         learned = [{name: Beliefs(known, np.empty_like(known)) for name, known in by_name.items()} for by_name in full]
         for repeat in range(procedures[0].repeats):
             each = _all_releases(tables, [record for record, _ in removals], procedures, repeat)
-            for (_, places), releases in zip(removals, each, strict=True):
+            for (record, places), releases in zip(removals, each, strict=True):
                 failed = next((release for release in releases if not isinstance(release, Release)), None)
                 if failed is not None:
                     failures |= dict.fromkeys(records[places].tolist(), failed)
                     continue
-                about = learn(releases, procedures, tables[0].codes[records[places]])
+                learners = [procedure.redraw(record, repeat) for procedure in procedures]
+                about = learn(releases, learners, tables[0].codes[records[places]])
                 for by_name, found in zip(learned, about, strict=True):
                     for name, beliefs in by_name.items():
                         beliefs.without[places, repeat] = found[name]
@@ -116,7 +117,8 @@ def beliefs_on_full(
             except ExternalSanitizerError as error:
                 raise RunError(f"{error}, on the whole table", hidden=error.hidden) from error
         releases = [published[id(table)] for table in tables]
-        for by_name, found in zip(known, learn(releases, procedures, targets), strict=True):
+        learners = [procedure.redraw(purpose, repeat) for procedure in procedures]
+        for by_name, found in zip(known, learn(releases, learners, targets), strict=True):
             for name, beliefs in by_name.items():
                 beliefs[:, repeat] = found[name]
     return [{name: beliefs[inverse.ravel()] for name, beliefs in by_name.items()} for by_name in known]

@@ -13,7 +13,15 @@ from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.adversaries.narrowest_class import NarrowestClass
 from dit_dask.engines import exact_persons
-from dit_dask.engines.exact_counts import Counts, CountSource, MondrianCounts, Needs, RawCounts, SuppressedCounts
+from dit_dask.engines.exact_counts import (
+    Counts,
+    CountSource,
+    MondrianCounts,
+    Needs,
+    RawCounts,
+    ReferenceCounts,
+    SuppressedCounts,
+)
 from dit_dask.engines.influence import Influence, compare, join
 from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.kernels import mondrian as kernel
@@ -24,6 +32,7 @@ from dit_dask.kernels.exact_tasks import push_compared, push_own
 from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.sanitizers.mondrian_tree import grow
+from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.sanitizers.suppressed import Suppressed
 from dit_dask.values.table import Table
@@ -49,8 +58,14 @@ def _frequencies(counts: Counts) -> Floats:
     return shares
 
 
+def _count_mondrian(table: Table, sanitizer: Mondrian) -> CountSource:
+    if sanitizer.predicates.t is not None:
+        return ReferenceCounts(table, sanitizer.predicates)
+    return MondrianCounts(grow(table, sanitizer.predicates))
+
+
 SOURCES: Mapping[type, Callable[[Table, Any], CountSource]] = {
-    Mondrian: lambda table, sanitizer: MondrianCounts(grow(table, sanitizer.rule)),
+    Mondrian: _count_mondrian,
     Raw: lambda table, _sanitizer: RawCounts(table),
     Suppressed: lambda table, _sanitizer: SuppressedCounts(table),
 }
@@ -148,7 +163,8 @@ def compile_ahead() -> None:
     nodes = np.zeros((1, kernel.STATE + 4), np.int32)
     nodes[0, [kernel.ATTRIBUTE, kernel.STOP, kernel.PAST]] = -1, 1, 1
     coverage, steps = np.zeros((1, 1, 2), np.int32), np.empty((2, 2), np.int32)
-    long, longs, numbers, rule = np.zeros(1, np.int64), np.zeros((2, 1), np.int64), np.zeros(1), (2, False, True)
+    long, longs, numbers = np.zeros(1, np.int64), np.zeros((2, 1), np.int64), np.zeros(1)
+    rule = Predicates(k=2).rule(long)
     cover(rows, order, nodes, -1, 0, order, slots, coverage, longs, steps)
     posterior(coverage, np.array([1, 0]), np.full(1, -1, np.int32))
     # functions without an entry from Python are compiled for arguments of these types instead of being called: first those

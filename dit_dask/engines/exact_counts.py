@@ -10,7 +10,8 @@ import numpy as np
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels.exact_coverage import cover
 from dit_dask.kernels.exact_engine import evaluate
-from dit_dask.sanitizers.mondrian_tree import Grown
+from dit_dask.sanitizers.mondrian_tree import Grown, grow, partition
+from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.sanitizers.raw import number_tuples
 from dit_dask.values.table import Table
 
@@ -64,35 +65,81 @@ class MondrianCounts:
 
     def count(self, targets: Ints, needs: Needs) -> Iterator[Counts]:
         """Cover the targets by the whole tree, then replace what the removal of each changes."""
-        grown, domain = self.grown, self.grown.domain
-        chosen = targets.astype(np.int32)
-        slots = np.zeros(len(grown.rows), np.int32)
-        slots[chosen] = np.arange(len(chosen), dtype=np.int32)
-        coverage, fallen = allocate(len(chosen), len(domain.spans), grown.secrets, needs)
-        steps = np.empty((len(coverage) + 1, grown.secrets), np.int32)
-        rows, order = grown.rows.copy(), np.arange(len(grown.rows), dtype=np.int32)
-        scratch = kernel.scratch(rows, domain.attributes, domain.tree, grown.secrets)
-        cover(rows, order, grown.nodes, -1, 0, chosen, slots, coverage, scratch[1], steps)
-        if needs.fallen:
-            fallen[:] = count_alike(_number_classes(grown), rows[:, -2], rows[:, -1], grown.secrets, chosen)
-        yield Counts(coverage, fallen, self.totals, np.full(len(chosen), -1, np.int32))
-        tops, log = np.array([len(order), len(grown.nodes), 0]), np.empty((0, 2), np.int32)
+        descent = _Descent(self.grown, targets.astype(np.int32), needs)
+        coverage, fallen = descent.count_with()
+        yield Counts(coverage, fallen, self.totals, np.full(len(targets), -1, np.int32))
+        yield Counts(*descent.count_without(), self.totals, self.grown.rows[targets, -2].copy())
+
+
+class ReferenceCounts:
+    """Trees of a rule that compares to the whole table: without a record, all of its secret leave the same table behind.
+
+    So the targets of each secret descend in a tree of their own. A place is that of the record in the tree of the whole table,
+    after those of all records of smaller secrets.
+    """
+
+    def __init__(self, table: Table, predicates: Predicates) -> None:
+        self.table, self.predicates, self.grown = table, predicates, grow(table, predicates)
+        self.totals = count_by_secret(table.secret, table.weights, self.grown.secrets)
+        self.places = table.secret.astype(np.int64) * table.distinct + self.grown.place
+        self._record = np.argsort(self.grown.place)
+
+    def count(self, targets: Ints, needs: Needs) -> Iterator[Counts]:
+        """Cover the targets by the whole tree, then by that of their secret without each of them."""
+        secret, place = targets // self.table.distinct, targets % self.table.distinct
+        coverage, fallen = _Descent(self.grown, place.astype(np.int32), needs).count_with()
+        yield Counts(coverage, fallen, self.totals, np.full(len(targets), -1, np.int32))
+        for value in np.unique(secret):
+            alike = np.flatnonzero(secret == value)
+            grown = partition(self.table, self.predicates, int(value))
+            descent = _Descent(grown, grown.place[self._record[place[alike]]], needs)
+            descent.count_with()
+            some_coverage, some_fallen = descent.count_without()
+            if needs.coverage:
+                coverage[alike] = some_coverage
+            if needs.fallen:
+                fallen[alike] = some_fallen
+        yield Counts(coverage, fallen, self.totals, secret.astype(np.int32))
+
+
+class _Descent:
+    """Counts of chosen rows of a tree: with all records, then without each; the second overwrite the first."""
+
+    def __init__(self, grown: Grown, chosen: Codes, needs: Needs) -> None:
+        self.grown, self.chosen, self.needs = grown, chosen, needs
+        self.slots = np.zeros(len(grown.rows), np.int32)
+        self.slots[chosen] = np.arange(len(chosen), dtype=np.int32)
+        self.counts = allocate(len(chosen), len(grown.domain.spans), grown.secrets, needs)
+        self.steps = np.empty((len(self.counts[0]) + 1, grown.secrets), np.int32)
+        self.rows, self.order = grown.rows.copy(), np.arange(len(grown.rows), dtype=np.int32)
+        self.scratch = kernel.scratch(self.rows, grown.domain.attributes, grown.domain.tree, grown.secrets)
+
+    def count_with(self) -> tuple[Codes, Codes]:
+        """Return coverage and fallen by the whole tree."""
+        grown, rows, (coverage, fallen) = self.grown, self.rows, self.counts
+        cover(rows, self.order, grown.nodes, -1, 0, self.chosen, self.slots, coverage, self.scratch[1], self.steps)
+        if self.needs.fallen:
+            fallen[:] = count_alike(_number_classes(grown), rows[:, -2], rows[:, -1], grown.secrets, self.chosen)
+        return self.counts
+
+    def count_without(self) -> tuple[Codes, Codes]:
+        """Replace what the removal of each changes."""
+        grown = self.grown
         evaluate(
-            rows,
+            self.rows,
             grown.rule,
-            *domain,
-            order,
+            *grown.domain,
+            self.order,
             grown.nodes.copy(),
-            *scratch,
-            chosen.copy(),
-            slots,
-            coverage,
-            fallen,
-            steps,
-            tops,
-            log,
+            *self.scratch,
+            self.chosen.copy(),
+            self.slots,
+            *self.counts,
+            self.steps,
+            np.array([len(self.order), len(grown.nodes), 0]),
+            np.empty((0, 2), np.int32),
         )
-        yield Counts(coverage, fallen, self.totals, rows[chosen, -2].copy())
+        return self.counts
 
 
 class RawCounts:

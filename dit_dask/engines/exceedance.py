@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dit_dask.distances import THRESHOLDS
-from dit_dask.engines.influence import Estimates, Exceedance, ExceedanceShares, Excess, RowBounds
+from dit_dask.distances import EPSILONS, THRESHOLDS
+from dit_dask.engines.influence import CurvePoint, Estimates, Exceedance, ExceedanceShares, Excess, RowBounds
 from dit_dask.engines.permutation import smallest_p_value
-from dit_dask.values.intervals import student_factor, upper_limit
+from dit_dask.values.intervals import lower_limit, student_factor, upper_limit
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats, Ints
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ERROR = 0.05  # the probability that any lower end is too high, and that any upper end is too low
 
 
-def exceedance(estimates: Estimates, repeats: int) -> Exceedance:
+def exceedance(estimates: Estimates, repeats: int, largest: float) -> Exceedance:
     """Describe Pr[d >= limit] over rows: on average, for the worst row, and a bound on the latter for all rows at once.
 
     The bound is the upper end of exact binomial intervals with a joint confidence of 95% (Bonferroni).
@@ -39,7 +39,42 @@ def exceedance(estimates: Estimates, repeats: int) -> Exceedance:
         float(rows["expected_noise"].mean()),
         float(rows["p_value"].min()),
         int((rows["p_value"] <= cutoff).sum()),
+        bias=_bias(estimates, rows["bias"]),
+        curve=epsilon_delta(estimates, repeats, largest),
     )
+
+
+def _bias(estimates: Estimates, bias: Floats) -> dict[str, float]:
+    """The bias of the row that has the largest distance, the first of equals, and the mean over rows."""
+    distance = estimates.distance[~np.isnan(estimates.distance)]
+    return {"delta": float(bias[distance.argmax()]), "mean": float(bias.mean())}
+
+
+def epsilon_delta(estimates: Estimates, repeats: int, largest: float) -> tuple[CurvePoint, ...]:
+    """Bound the largest Pr[d >= epsilon] of any person, for all persons and epsilons at once (decision 024).
+
+    The ends are those of exact binomial intervals (Clopper and Pearson); Bonferroni's correction pays for every distinct
+    record, or person, and every epsilon up to the `largest` distance that there is.
+    """
+    epsilons = {name: epsilon for name, epsilon in EPSILONS.items() if epsilon <= largest}
+    first = _first_rows(estimates)
+    tests = int((~np.isnan(estimates.by_record["p_value"])).sum()) if estimates.person is None else len(first)
+    tail = ERROR / (max(1, tests) * len(epsilons))
+    points = []
+    for name, epsilon in epsilons.items():
+        shares, noise = (estimates.by_row[f"{kind}_{name}"][first] for kind in ("over", "noise_over"))
+        hits = round(float(shares.max()) * repeats)  # both ends grow with the number of hits, so the worst person has the worst
+        ends = lower_limit(hits, repeats, tail), upper_limit(hits, repeats, tail)
+        points.append(CurvePoint(epsilon, float(shares.mean()), hits / repeats, *ends, float(noise.max())))
+    return tuple(points)
+
+
+def _first_rows(estimates: Estimates) -> Ints:
+    """The tested rows, of each person the first one: in the curve all rows of a person have the same shares."""
+    tested = np.flatnonzero(~np.isnan(estimates.distance))
+    if estimates.person is None:
+        return tested
+    return tested[np.unique(estimates.person[tested], return_index=True)[1]]
 
 
 def holm_cutoff(p_values: Floats) -> float:

@@ -14,6 +14,7 @@ from dit_dask.errors import InputError
 if TYPE_CHECKING:
     from dit_dask.distances import Distance
     from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
+    from dit_dask.measures.utility.figures import Utility
     from dit_dask.sanitizers.claims import Recheck
     from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Bools, Codes, Floats, Ints
@@ -43,8 +44,8 @@ class Procedure(Protocol):
         """The release of the whole table."""
         ...
 
-    def recheck(self, table: Table) -> tuple[Recheck, PrivacyLoss | None]:
-        """Compare what is published, or the noise, with what it claims."""
+    def recheck(self, table: Table) -> tuple[Recheck, PrivacyLoss | None, Utility]:
+        """Compare what is published, or the noise, with what it claims, and with the table."""
         ...
 
     def with_external(self, sanitizer: ExternalSanitizer) -> Procedure:
@@ -102,6 +103,22 @@ class ExceedanceShares:
 
 
 @dataclass(frozen=True)
+class CurvePoint:
+    """Pr[d >= epsilon] over single draws: on average over persons, and the largest of any person, with its bounds.
+
+    `at_least` and `at_most` hold with 95% confidence each, for all persons and all epsilons at once. Between two epsilons the
+    bound of the smaller one holds. `noise_worst` is the largest where nothing is removed.
+    """
+
+    epsilon: float
+    mean: float
+    worst: float
+    at_least: float
+    at_most: float
+    noise_worst: float
+
+
+@dataclass(frozen=True)
 class Excess:
     """What a statistic shows above the noise: an estimate, and the ends of an interval, each with 95% confidence."""
 
@@ -125,7 +142,8 @@ class Exceedance:
 
     `expected_noise` is the mean over rows of the d that noise alone gives. `p_value` is the smallest of all rows, and
     `significant` counts the rows whose p-value is below 0.05 after Holm's correction. `excess` has what is above the noise,
-    by the statistic as gates write it.
+    by the statistic as gates write it. `bias` estimates how much too large d is: of the row with the largest d, and on average.
+    `curve` has the (epsilon, delta) of v1's definition 1.
     """
 
     count: int
@@ -135,6 +153,8 @@ class Exceedance:
     p_value: float
     significant: int
     excess: Mapping[str, Excess] = field(default_factory=dict)
+    bias: Mapping[str, float] = field(default_factory=dict)
+    curve: Sequence[CurvePoint] = ()
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from dit_dask.distances import Distance, scaled_sum
 from dit_dask.encoders import Encoder
 from dit_dask.engines.gain import CHANGED, Shift, join_shifts, shift
 from dit_dask.errors import InputError
-from dit_dask.sanitizers.raw import Raw
+from dit_dask.sanitizers.raw import Raw, is_first_of_tuple
 from dit_dask.values.table import Table, collapse
 
 if TYPE_CHECKING:
@@ -71,11 +71,13 @@ class RawCounts:
     def of(cls, table: Table) -> RawCounts:
         """Count a table's rows."""
         secrets, levels = len(table.schema.sensitive.levels), [len(one.levels) for one in table.schema.quasi_identifiers]
-        tuples = np.unique(table.codes, axis=0)
+        tuples = table.codes[is_first_of_tuple(table)]
         sizes = np.bincount(table.secret, table.weights, secrets).astype(np.int64)
-        coverage = [np.zeros((count, secrets), np.int64) for count in levels]
-        for attribute, held in enumerate(coverage):
-            np.add.at(held, (table.codes[:, attribute], table.secret), table.weights)
+        cells = [codes.astype(np.int64) * secrets + table.secret for codes in table.codes.T]
+        coverage = [  # sums of weights below 2^53 are exact as floats
+            np.bincount(cell, table.weights, count * secrets).astype(np.int64).reshape(count, secrets)
+            for cell, count in zip(cells, levels, strict=True)
+        ]
         return cls(np.concatenate([tuples, _nobody(tuples, coverage)]), sizes, coverage)
 
     def log_scores(self, tuples: Codes) -> tuple[Floats, Floats]:

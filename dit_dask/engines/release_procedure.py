@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dit_dask import seeds
-from dit_dask.adversaries import Adversary
+from dit_dask.adversaries import Adversary, redraw
 from dit_dask.adversaries.prior import Prior
 from dit_dask.distances import Distance
 from dit_dask.encoders import Encoder
 from dit_dask.engines.exceedance import exceedance, row_bounds
 from dit_dask.engines.influence import Estimates, EstimateSummary
+from dit_dask.measures.utility.figures import Utility, measure_utility, raw_utility
 from dit_dask.sanitizers import Sanitizer
-from dit_dask.sanitizers.claims import Recheck, recheck
+from dit_dask.sanitizers.claims import Recheck, claimed_k, recheck
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
@@ -64,6 +65,15 @@ class ReleaseProcedure:
         """The randomness of one release."""
         return seeds.stream(self.seed, self.stream, *purpose)
 
+    def redraw(self, *purpose: object) -> ReleaseProcedure:
+        """The same procedure with adversaries that train independently for this purpose, where tests are repeated.
+
+        Without repeats both sides train with the same random_state, so that d is not the difference of two of these.
+        """
+        if self.repeats == 1:
+            return self
+        return replace(self, adversaries={name: redraw(one, *purpose) for name, one in self.adversaries.items()})
+
     def weigh(self, beliefs: Floats, codes: Codes) -> Floats:
         """Add what is known before to beliefs[m, …, n] about targets with codes[m, d]."""
         return beliefs if self.prior is None else self.prior.weigh(beliefs, codes)
@@ -77,9 +87,12 @@ class ReleaseProcedure:
         """Every sanitizer but the one that does nothing."""
         return not isinstance(self.sanitizer, Raw)
 
-    def recheck(self, table: Table) -> tuple[Recheck, None]:
-        """Count the classes of the release anew and test the claim on each."""
-        return recheck(self.publish(table), self.sanitizer.claim, table), None
+    def recheck(self, table: Table) -> tuple[Recheck, None, Utility]:
+        """Count the classes of the release anew, test the claim on each, and measure what is left of the table."""
+        release, claim = self.publish(table), self.sanitizer.claim
+        is_raw = not self.publishes_release
+        utility = raw_utility(release) if is_raw else measure_utility(table, release, claimed_k(claim), self.seed)
+        return recheck(release, claim, table), None, utility
 
     def summarise_estimates(self, _table: Table, estimates: Estimates, _loss: PrivacyLoss | None) -> EstimateSummary:
         """How often repeats exceed a limit, and what is above the noise."""
@@ -87,4 +100,4 @@ class ReleaseProcedure:
             return EstimateSummary()
         largest = float(self.distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))[0])
         bounds = row_bounds(estimates, self.repeats, largest)
-        return EstimateSummary(repeats=exceedance(estimates, self.repeats), bounds=bounds)
+        return EstimateSummary(repeats=exceedance(estimates, self.repeats, largest), bounds=bounds)

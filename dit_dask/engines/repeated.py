@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dit_dask.distances import THRESHOLDS, Distance
+from dit_dask.adversaries.classifier import training_threads
+from dit_dask.distances import EPSILONS, Distance
 from dit_dask.engines.brute_force import beliefs_on_full, compute_beliefs
-from dit_dask.engines.gain import shift
+from dit_dask.engines.gain import Shift, shift
 from dit_dask.engines.influence import Influence, place_tested, tested_records, worst_of
 from dit_dask.engines.noisy_counts import SCALES
 from dit_dask.engines.permutation import divisions, expected_noise, p_value
@@ -23,9 +25,12 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Floats, Ints
 
 ESTIMATES = (
-    *("stderr", "noise", "expected_noise", "excess", "excess_stderr", "p_value"),
-    *(f"{kind}_{name}" for kind in ("over", "noise_over") for name in THRESHOLDS),
+    *("stderr", "bias", "noise", "expected_noise", "excess", "excess_stderr", "p_value"),
+    *(f"{kind}_{name}" for kind in ("over", "noise_over") for name in EPSILONS),
 )
+
+
+ROUNDING = 1e-12  # distances are at most 2, and means of a hundred thousand
 
 
 def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influence:
@@ -36,7 +41,10 @@ def influence(table: Table, records: Ints, procedure: ReleaseProcedure) -> Influ
 def together(tables: Sequence[Table], records: Ints, procedures: Sequence[ReleaseProcedure]) -> list[Influence]:
     """Test the given records against several adversaries that see the same releases."""
     learned, failures, notes = compute_beliefs(tables, records, procedures)
-    again = beliefs_on_full(tables, records, procedures, "again")
+    adversaries = [adversary for procedure in procedures for adversary in procedure.adversaries.values()]
+    with warnings.catch_warnings(), training_threads(adversaries):
+        warnings.simplefilter("ignore")  # the same were noted when the same releases were learned before
+        again = beliefs_on_full(tables, records, procedures, "again")
     tested = tested_records(records, failures)
     results = []
     for table, procedure, by_name, other in zip(tables, procedures, learned, again, strict=True):
@@ -45,7 +53,8 @@ def together(tables: Sequence[Table], records: Ints, procedures: Sequence[Releas
             name: Laws(*(procedure.weigh(side[tested], codes) for side in (beliefs.full, beliefs.without, other[name])))
             for name, beliefs in by_name.items()
         }
-        influence = compare_laws(laws, table.secret[records[tested]], procedure, notes)
+        person = None if table.subject is None else table.subject[records[tested]]
+        influence = compare_laws(laws, table.secret[records[tested]], procedure, notes, person)
         results.append(place_tested(influence, tested, failures))
     return results
 
@@ -60,9 +69,16 @@ class Laws:
 
 
 def compare_laws(
-    laws: Mapping[str, Laws], secrets: Codes, procedure: ReleaseProcedure, notes: tuple[str, ...] = ()
+    laws: Mapping[str, Laws],
+    secrets: Codes,
+    procedure: ReleaseProcedure,
+    notes: tuple[str, ...] = (),
+    person: Ints | None = None,
 ) -> Influence:
-    """Compare the laws of every adversary; what is estimated for a record is of the adversary with the largest distance."""
+    """Compare the laws of every adversary; what is estimated for a record is of the adversary with the largest distance.
+
+    In a single draw the largest distance counts: over adversaries, and over the rows of a person.
+    """
     distance = procedure.distance
     if not all(np.isfinite(side).all() for law in laws.values() for side in (law.full, law.without, law.again)):
         raise InputError("the adversary returned beliefs that are not numbers")
@@ -77,13 +93,36 @@ def compare_laws(
     estimates = {
         # of adversaries that are less certain a larger distance may be true
         "stderr": np.stack([scale * jackknife(law.full, law.without) for law in laws.values()]).max(axis=0),
+        "bias": _of_worst(shifts, {name: scale * bias(law.full, law.without) for name, law in laws.items()}),
         "noise": np.stack([scale * law_distance(law.full, law.again) for law in laws.values()]).max(axis=0),
         **above_noise(list(laws.values()), scale, influence.distance, procedure.seed),
     }
     for kind, other in (("over", "without"), ("noise_over", "again")):
         single = np.stack([_single(law.full, getattr(law, other), distance) for law in laws.values()]).max(axis=0)
-        estimates |= {f"{kind}_{name}": (single >= limit).mean(axis=1) for name, limit in THRESHOLDS.items()}
-    return replace(influence, estimates=estimates)
+        single = single if person is None else _largest_of_person(single, person)
+        estimates |= {f"{kind}_{name}": (single >= limit).mean(axis=1) for name, limit in EPSILONS.items()}
+    spreads = {name: _without_rounding(estimates[name]) for name in ("stderr", "bias", "excess_stderr")}
+    return replace(influence, estimates=estimates | spreads)
+
+
+def _without_rounding(spread: Floats) -> Floats:
+    """Make zero what is only the rounding of means: a test in which nothing draws at random has no spread."""
+    return np.where(spread < ROUNDING, 0.0, spread)
+
+
+def _of_worst(shifts: Mapping[str, Shift], values: Mapping[str, Floats]) -> Floats:
+    """Return (m,): the value of the adversary that has each record's largest distance."""
+    worst = np.stack([shifted.distance for shifted in shifts.values()]).argmax(axis=0)
+    chosen: Floats = np.stack(list(values.values()))[worst, np.arange(len(worst))]
+    return chosen
+
+
+def _largest_of_person(single: Floats, person: Ints) -> Floats:
+    """Return (m, repeats): in every draw, the largest distance of any row of the person; all their rows are tested together."""
+    _, place = np.unique(person, return_inverse=True)
+    largest = np.zeros((int(place.max(initial=-1)) + 1, single.shape[1]))
+    np.maximum.at(largest, place, single)
+    return largest[place]
 
 
 def above_noise(laws: Sequence[Laws], scale: float, distances: Floats, seed: int) -> dict[str, Floats]:
@@ -108,6 +147,20 @@ def law_distance(x: Floats, y: Floats) -> Floats:
     """Return (m,): the earth mover's distances between the samples x[m, repeats, n] and y of each coordinate, summed."""
     gaps: Floats = np.abs(np.sort(x, axis=1) - np.sort(y, axis=1)).mean(axis=1).sum(axis=1)
     return gaps
+
+
+def bias(x: Floats, y: Floats) -> Floats:
+    """Return (m,): by how much law_distance is too large, from the distances of halves of the draws (decision 024).
+
+    Where noise decides, distances fall with the root of the number of draws, so halves are larger by the factor of the root
+    of 2. Where the laws are apart halves have the same distance, and there is no bias.
+    """
+    half = x.shape[1] // 2
+    sides = [[side[:, :half], side[:, half : 2 * half]] for side in (x, y)]
+    halves = np.stack([law_distance(first, second) for first in sides[0] for second in sides[1]], axis=1)
+    whole = law_distance(x[:, : 2 * half], y[:, : 2 * half])
+    found: Floats = np.maximum((halves.mean(axis=1) - whole) / (np.sqrt(2) - 1), 0.0)
+    return found
 
 
 def jackknife(x: Floats, y: Floats) -> Floats:

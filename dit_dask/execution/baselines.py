@@ -69,35 +69,46 @@ def plan_baselines(tests: Sequence[Test], rows: Rows, seed: int) -> list[Baselin
 
 
 def execute_baselines(runner: TaskRunner, plans: Sequence[BaselinePlan], *, controls: bool) -> list[Baseline]:
-    """Compute every baseline, one task each."""
+    """Compute every baseline: a task for what is attainable, and one for each control."""
 
     def work(session: TaskSession) -> list[Baseline]:
-        futures = []
+        submitted = []
         for number, plan in enumerate(plans):
-            key, description = f"baseline-{number}", f"{plan.tests[0]}: baseline"
-            shared = session.scatter(plan)
-            futures.append(session.submit(baseline_of, shared, controls, key=key, description=description))
+            shared, description = session.scatter(plan), f"{plan.tests[0]}: baseline"
+            is_needed = controls or plan.rows.table.subject is not None  # a real person of several rows may reach most
+            futures = [session.submit(attainable_of, shared, key=f"attainable-{number}", description=description)]
+            futures += [
+                session.submit(control_of, shared, name, key=f"control-{number}-{name}", description=description)
+                for name in (control_procedures(plan.procedure) if is_needed else ())
+            ]
+            submitted.append((plan, futures))
         results = {future: session.result(future) for future in session.completed()}
-        return [results[future] for future in futures]
+        return [_join(plan, *(results[future] for future in futures), shown=controls) for plan, futures in submitted]
 
     return runner.run(work) if plans else []
 
 
-def baseline_of(plan: BaselinePlan, controls: bool) -> Baseline:
-    """On a worker: plant persons, and test the controls; an adversary that refuses these releases is named, not hidden."""
-    found: list[ControlSummary] = []
-    is_needed = controls or plan.rows.table.subject is not None  # a real person of several rows may reach most
-    for name, procedure in (control_procedures(plan.procedure) if is_needed else {}).items():
-        try:
-            found.append(_control(name, procedure, plan))
-        except REFUSALS as error:
-            found.append(ControlSummary(name, plan.tests, Statistics({}), {}, error=_reason(error)))
-    shown = found if controls else []
+def control_of(plan: BaselinePlan, name: str) -> ControlSummary:
+    """On a worker: test a control; an adversary that refuses its release is named, not hidden."""
     try:
-        reached = attainable_by(plan.procedure, plan.rows.table)
-        return Baseline(plan.tests, reached if plan.rows.table.subject is None else _at_least(reached, found), shown)
+        return _control(name, control_procedures(plan.procedure)[name], plan)
     except REFUSALS as error:
-        return Baseline(plan.tests, None, shown, _reason(error))
+        return ControlSummary(name, plan.tests, Statistics({}), {}, error=_reason(error))
+
+
+def attainable_of(plan: BaselinePlan) -> Attainable | str | None:
+    """On a worker: plant persons; the reason if an adversary refuses the release with one."""
+    try:
+        return attainable_by(plan.procedure, plan.rows.table)
+    except REFUSALS as error:
+        return _reason(error)
+
+
+def _join(plan: BaselinePlan, reached: Attainable | str | None, *controls: ControlSummary, shown: bool) -> Baseline:
+    listed = controls if shown else ()
+    if isinstance(reached, str):
+        return Baseline(plan.tests, None, listed, reached)
+    return Baseline(plan.tests, reached if plan.rows.table.subject is None else _at_least(reached, controls), listed)
 
 
 def _at_least(reached: Attainable | None, controls: Sequence[ControlSummary]) -> Attainable | None:

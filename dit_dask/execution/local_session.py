@@ -1,4 +1,4 @@
-"""Tasks in this process, one after the other in a thread: for work of seconds, which worker processes would only delay."""
+"""Tasks in this process, in one thread or a few: for work that worker processes would only delay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from itertools import count
 from queue import Empty, PriorityQueue, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any
 
@@ -25,17 +25,21 @@ class LocalTask:
         self._arguments = arguments
         self.value: Any = None
         self.error: BaseException | None = None
+        self._lock = Lock()  # a task that needs this one waits for the thread that runs it
 
     def run(self) -> None:
         """Call the function, again if it raises; a task that needs the result of a failed one fails like it."""
-        if self._call is None:
-            return
+        with self._lock:
+            if self._call is not None:
+                self._run(self._call)
+
+    def _run(self, call: Callable[..., Any]) -> None:
         try:
             arguments = [_resolve(argument) for argument in self._arguments]
         except BaseException as error:
             self.error = error
         else:
-            self.error = self._attempt(self._call, arguments)
+            self.error = self._attempt(call, arguments)
         self._call, self._arguments = None, ()  # a result that no other task needs is freed
 
     def _attempt(self, call: Callable[..., Any], arguments: list[Any]) -> BaseException | None:
@@ -63,25 +67,29 @@ def _resolve(argument: Any) -> Any:
 
 
 class LocalSession:
-    """The tasks of this process; the thread that calls waits for them, so that it can be interrupted and see a stall."""
+    """The tasks of this process; the thread that calls waits for them, so that it can be interrupted and see a stall.
 
-    def __init__(self, watchdog: Watchdog) -> None:
+    Several threads are of use only for tasks that leave Python's lock to each other.
+    """
+
+    def __init__(self, watchdog: Watchdog, threads: int = 1) -> None:
         self._watchdog = watchdog
         self._numbers = count()
         self._waiting: PriorityQueue[tuple[float, int, LocalTask | None]] = PriorityQueue()
         self._done: SimpleQueue[LocalTask] = SimpleQueue()
         self._unfinished: dict[LocalTask, bool] = {}  # whether the result is wanted
-        self._thread = Thread(target=self._work, name="dit-tasks", daemon=True)
+        self._threads = [Thread(target=self._work, name=f"dit-tasks-{number}", daemon=True) for number in range(threads)]
 
     def __enter__(self) -> LocalSession:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._waiting.put((-math.inf, -1, None))
-        self._thread.join(
-            CLOSE_SECONDS if error is None else TICK_SECONDS
-        )  # a task cannot be stopped; it ends with the process
+        for number in range(len(self._threads)):
+            self._waiting.put((-math.inf, -1 - number, None))
+        for thread in self._threads:  # a task cannot be stopped; it ends with the process
+            thread.join(CLOSE_SECONDS if error is None else TICK_SECONDS)
 
     def _work(self) -> None:
         while (task := self._waiting.get()[2]) is not None:

@@ -26,11 +26,12 @@ MAX_PAUSE_SECONDS = 15
 
 @dataclass(frozen=True, eq=False)
 class TaskRunner:
-    """A cluster or, without a client, this process; how long it may finish nothing, and where progress is shown."""
+    """A cluster or, without a client, this process with some threads; how long it may finish nothing, and its progress."""
 
     client: Client | None
     watchdog: Watchdog = field(default_factory=Watchdog)
     progress: Progress = field(default_factory=Silent)
+    threads: int = 1
 
     def run(
         self, work: Callable[[TaskSession], Result], count_done: Callable[[], int] = lambda: 0, task_seconds: float = 0.0
@@ -62,4 +63,6 @@ class TaskRunner:
         )
 
     def _open_session(self) -> LocalSession | ClusterSession:
-        return LocalSession(self.watchdog) if self.client is None else ClusterSession(self.client, self.watchdog)
+        if self.client is None:
+            return LocalSession(self.watchdog, self.threads)
+        return ClusterSession(self.client, self.watchdog)

@@ -23,6 +23,7 @@ from dit_dask.errors import RunError
 from dit_dask.execution.progress import Counting, Progress
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.session import Task, TaskSession
+from dit_dask.measures.utility.figures import Utility
 from dit_dask.sanitizers.claims import Recheck
 from dit_dask.storage.folder import Folder
 
@@ -60,6 +61,13 @@ class WriteTask:
 
     test: int
     parts: Sequence[int]
+
+
+@dataclass(frozen=True)
+class RecheckTask:
+    """The release of a test, compared with its claim."""
+
+    test: int
 
 
 class Observer(Protocol):
@@ -110,7 +118,8 @@ class TestTasks:
 
     def __init__(self, session: TaskSession, shared: Any, folder: Folder, states: Sequence[TestState]) -> None:
         self._session, self._shared, self._folder, self._states = session, shared, folder, states
-        self._tasks: dict[Task, InfluenceTask | WriteTask] = {}
+        self._tasks: dict[Task, InfluenceTask | WriteTask | RecheckTask] = {}
+        self._rechecks: dict[int, tuple[Recheck, PrivacyLoss | None, Utility]] = {}
 
     def compute(self, progress: Progress, checkpoint: Observer) -> None:
         """Compute and write until nothing is missing."""
@@ -118,8 +127,12 @@ class TestTasks:
             self._submit_influence(group)
         for test, state in enumerate(self._states):
             self._submit_write(test, state.ready())
+            self._submit_recheck(test)
         for future in self._session.completed():
             task, result = self._tasks.pop(future), self._session.result(future)
+            if isinstance(task, RecheckTask):
+                self._rechecks[task.test] = result
+                continue
             if isinstance(task, WriteTask):
                 self._states[task.test].written |= dict(zip(task.parts, result, strict=True))
                 continue
@@ -161,14 +174,19 @@ class TestTasks:
 
     def reduce(self) -> list[Outcome]:
         """Merge the distributions of each test's parts, a few at a time."""
-        pairs = [(self._submit_summary(state), self._submit_recheck(test)) for test, state in enumerate(self._states)]
+        summaries = [self._submit_summary(state) for state in self._states]
         results = {future: self._session.result(future) for future in self._session.completed()}
-        return [Outcome(*results[summary], *results[recheck]) for summary, recheck in pairs]
+        outcomes = []
+        for test, summary in enumerate(summaries):
+            (description, curve), (recheck, loss, utility) = results[summary], self._rechecks[test]
+            outcomes.append(Outcome(description, curve, recheck, loss, utility))
+        return outcomes
 
-    def _submit_recheck(self, test: int) -> Task:
+    def _submit_recheck(self, test: int) -> None:
         identity = self._states[test].test.id
         key, description = f"recheck-{identity}", f"{identity}: release"
-        return self._session.submit(recheck_of, self._shared, test, key=key, description=description)
+        future = self._session.submit(recheck_of, self._shared, test, key=key, description=description)
+        self._tasks[future] = RecheckTask(test)
 
     def _submit_summary(self, state: TestState) -> Task:
         identity, description = state.test.id, f"{state.test.id}: summary"
@@ -221,8 +239,8 @@ def influence_of(shared: SharedTests, group: tuple[int, ...], records: Ints) -> 
     return influences, time.perf_counter() - start
 
 
-def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | None]:
-    """On a worker: compare what is published, or the noise, with what it claims."""
+def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | None, Utility]:
+    """On a worker: compare what is published, or the noise, with what it claims, and with the table."""
     chosen = shared.tests[test]
     return chosen.procedure.recheck(chosen.rows.table)
 

@@ -59,12 +59,12 @@ from dit_dask.kernels.mondrian import (
     START,
     STATE,
     STOP,
-    Rule,
     add_children,
     grow,
     is_tightened,
     lengthen,
 )
+from dit_dask.kernels.predicates import Rule
 from dit_dask.kernels.weigh import Floats, Ints, Longs
 
 REBUILD_UP_TO = 2  # up to this size of a group a rebuild for each target is cheaper than a branch
@@ -174,7 +174,8 @@ def follow(
     if numeric:
         split, following = (fact[BELOW], fact[BELOW_NEXT]) if key % 2 else (fact[ABOVE], fact[ABOVE_NEXT])
     same = nodes[node, ATTRIBUTE] == attribute and (not numeric or nodes[nodes[node, FIRST], MOST] == split)
-    if not same and alike - begin <= REBUILD_UP_TO:
+    vanishes = not numeric and key % 2 == 1  # the target's child, so that its path ends above
+    if vanishes or (not same and alike - begin <= REBUILD_UP_TO):
         for place in range(begin, stop):
             owner = long(targets[place])
             push(tasks, tops, long(REBUILD), node, place, place, place + 1, none, none, none, owner, inherited)
@@ -277,6 +278,8 @@ def evaluate(
             owners = long(0)
             for key in range(2 * dimensions):
                 owners += bounds[2 * key + 1] - bounds[2 * key]
+                if key % 2 == 1 and attributes[key // 2, 0] < 0:
+                    owners += bounds[2 * key] - bounds[2 * key - 1]
             if tops[TASKS] + room + owners > len(tasks):
                 tasks = lengthen(tasks, tops[TASKS] + room + owners)
             since = begin

@@ -5,7 +5,8 @@ The order in which attributes are tried depends on the inherited widths only, so
 
 facts[d, 9] says, for each numeric attribute tried, what a target needs to know: the bounds of the node, the split for targets
 above and not above it, and the value that follows; *_WITHOUT is that value for the target that holds it (-1: none is left).
-keys[record]: 2 a (the split ABOVE, or categorical) or 2 a + 1 (BELOW) for a split on attribute a, 2 d for a class.
+keys[record]: 2 a (the split ABOVE, or categorical) or 2 a + 1 (BELOW, or categorical where the target is all there is of its
+child) for a split on attribute a, 2 d for a class.
 own[record]: 1 where the target alone changes a bound that children inherit.
 """
 from __future__ import annotations
@@ -13,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from dit_dask.kernels.compiled import inner, long
-from dit_dask.kernels.mondrian import Rule, is_tightened, measure, turn_at, widest
-from dit_dask.kernels.weigh import Floats, Ints, Longs, clear_parts, count_parts, side, weigh
+from dit_dask.kernels.mondrian import is_tightened, measure, turn_at, widest
+from dit_dask.kernels.predicates import BROKEN, ONLY, SEEN, SIZE, VERDICT, Rule, is_valid, summarise
+from dit_dask.kernels.weigh import EXTRA, Floats, Ints, Longs, clear_parts, count_parts, side, weigh
 
 LOW, LOW_WITHOUT, HIGH, HIGH_WITHOUT, ABOVE, ABOVE_NEXT, ABOVE_NEXT_WITHOUT, BELOW, BELOW_NEXT = range(9)
 FACTS = 9
@@ -56,16 +58,13 @@ def split_facts(values: Longs, found: int, size: int, need: int, facts: Longs) -
 
 
 @inner
-def judge_side(count: Longs, need: int, verdict: Longs) -> None:
-    """Set verdict[n]: whether a part with these secrets stays need-diverse without a record of each secret."""
-    secrets = len(count) - 3
-    size, most = count[secrets], count[secrets + 1]
-    ties = 0
-    for secret in range(secrets):
-        ties += count[secret] == most
-    for secret in range(secrets):
-        left = most - 1 if count[secret] == most and ties == 1 else most
-        verdict[secret] = left * need <= size - 1
+def judge_side(count: Longs, rule: Rule, verdict: Longs) -> None:
+    """Set verdict[n]: whether a part with these secrets stays valid without a record of each secret that targets may have."""
+    only = rule[3][ONLY]
+    summarise(count, rule)
+    for secret in range(len(count) - EXTRA):
+        is_asked = count[secret] > 0 and (only < 0 or secret == only)
+        verdict[secret] = is_asked and is_valid(count, secret, rule)
 
 
 @inner
@@ -74,7 +73,7 @@ def judge_splits(
     counts: Longs, verdicts: Longs,
 ) -> None:
     """Set verdicts[2, n]: whether the split of targets above, and of those not above, is valid for a target of each secret."""
-    need, diverse, strict = rule
+    need, diverse, strict = rule[0], rule[1], rule[2]
     secrets = verdicts.shape[1]
     above = not strict or size - 1 - left_above >= need
     below = not strict or size - left_below >= need
@@ -88,8 +87,9 @@ def judge_splits(
             clear_parts(rows, part, attribute, turns, long(-1), counts)
             count_parts(rows, part, attribute, split, turns, long(-1), diverse, counts)
         other = counts[which]  # the side that the target is not on: left of it for those above
-        whole = other[secrets + 1] * need <= other[secrets]
-        judge_side(counts[1 - which], need, verdicts[which])
+        summarise(other, rule)
+        whole = is_valid(other, long(-1), rule)
+        judge_side(counts[1 - which], rule, verdicts[which])
         for secret in range(secrets):
             verdicts[which, secret] = verdicts[which, secret] > 0 and whole
     clear_parts(rows, part, attribute, turns, long(-1), counts)
@@ -124,21 +124,36 @@ def decide_numeric(
 
 
 @inner
-def count_spoiled(
-    rows: Ints, part: Ints, attribute: int, turns: Ints, turn: int, need: int, diverse: bool, counts: Longs
-) -> int:
-    """Fill counts down a hierarchy, ties included; return how many parts are not valid."""
-    secrets = counts.shape[1] - 3
+def count_spoiled(rows: Ints, part: Ints, attribute: int, turns: Ints, turn: int, rule: Rule, counts: Longs) -> int:
+    """Fill counts down a hierarchy and summarise them; return how many parts are not valid."""
+    need, diverse = rule[0], rule[1]
+    secrets = counts.shape[1] - EXTRA
     count_parts(rows, part, attribute, long(-1), turns, turn, diverse, counts)
-    spoiled = 0
+    spoiled = long(0)
     for record in part:
         count = counts[side(rows[record, attribute], long(-1), turns, turn)]
-        if count[secrets + 2] == 0:
-            count[secrets + 2] = not diverse
-            for secret in range(secrets if diverse else 0):
-                count[secrets + 2] += count[secret] == count[secrets + 1]
-            spoiled += count[secrets + 1] * need > count[secrets] if diverse else count[secrets] < need
+        if count[secrets + SEEN] == 0:
+            count[secrets + SEEN] = 1
+            if diverse:
+                summarise(count, rule)
+                count[secrets + BROKEN] = not is_valid(count, long(-1), rule)
+            else:
+                count[secrets + BROKEN] = count[secrets + SIZE] < need
+            spoiled += count[secrets + BROKEN]
     return spoiled
+
+
+@inner
+def is_spoiled_without(count: Longs, secret: int, rule: Rule) -> bool:
+    """Return whether a part that has more than one record is not valid without one of this secret."""
+    secrets = len(count) - EXTRA
+    if not rule[1]:
+        return count[secrets + SIZE] - 1 < rule[0]
+    if rule[3][ONLY] < 0:
+        return not is_valid(count, secret, rule)
+    if count[secrets + VERDICT] == 0:  # the same for all targets, and not a matter of a few operations
+        count[secrets + VERDICT] = 2 if is_valid(count, secret, rule) else 1
+    return count[secrets + VERDICT] == 1
 
 
 @inner
@@ -146,21 +161,17 @@ def decide_categorical(
     rows: Ints, part: Ints, targets: Ints, attribute: int, rule: Rule, turns: Ints, turn: int, counts: Longs, keys: Ints
 ) -> int:
     """Set the key of each undecided target without which all children are valid; return their number."""
-    need, diverse, _ = rule
-    secret, secrets = rows.shape[1] - 2, counts.shape[1] - 3
-    spoiled = count_spoiled(rows, part, attribute, turns, turn, need, diverse, counts)
+    secret, secrets = rows.shape[1] - 2, counts.shape[1] - EXTRA
+    spoiled = count_spoiled(rows, part, attribute, turns, turn, rule, counts)
     decided = 0
     for record in targets:
         if keys[record] >= 0:
             continue
         count = counts[side(rows[record, attribute], long(-1), turns, turn)]
-        size, most = count[secrets], count[secrets + 1]
-        before = most * need > size if diverse else size < need
-        if diverse and count[secrets + 2] == 1 and count[rows[record, secret]] == most:
-            most -= 1
-        after = size > 1 and (most * need > size - 1 if diverse else size - 1 < need)  # an empty child is ignored
-        if spoiled - before + after == 0:
-            keys[record] = 2 * attribute
+        left = spoiled - count[secrets + BROKEN]
+        vanishes = count[secrets + SIZE] == 1  # an empty child is ignored
+        if left == 0 and (vanishes or not is_spoiled_without(count, long(rows[record, secret]), rule)):
+            keys[record] = 2 * attribute + vanishes
             decided += 1
     clear_parts(rows, part, attribute, turns, turn, counts)
     return decided
@@ -174,7 +185,7 @@ def decide(
 ) -> None:
     """Set keys and own of all targets at a node with this part and inherited state; facts[d, 9]; tried[d] in order (or -1)."""
     weight, dimensions = rows.shape[1] - 1, len(spans)
-    widths, verdicts = np.empty(dimensions), np.empty((2, counts.shape[1] - 3), np.int64)
+    widths, verdicts = np.empty(dimensions), np.empty((2, counts.shape[1] - EXTRA), np.int64)
     measure(state, numbers, attributes, spans, node_widths, widths)
     size = long(0)
     for record in part:

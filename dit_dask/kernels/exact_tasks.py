@@ -21,13 +21,13 @@ from dit_dask.kernels.mondrian import (
     LEAST,
     MOST,
     STATE,
-    Rule,
     is_tightened,
     measure,
     set_child,
     turn_at,
     widest,
 )
+from dit_dask.kernels.predicates import Rule
 from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange
 
 DESCEND, BRANCH, OWN, DROP, REBUILD, COMPARE = range(6)

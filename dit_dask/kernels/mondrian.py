@@ -14,17 +14,15 @@ The attributes come as flat arrays, hierarchies one after the other:
     tree[nodes, 5]: first leaf code, last leaf code, first child, child count, depth; node_widths[nodes];
     turns: for each depth of a hierarchy and each code, which child leads to the code.
 
-A rule is (need, diverse, strict): `need` records a part or, if diverse, `need`-diversity. strict: both sides of a numeric split
-are checked or, if diverse, where they always are, numeric bounds are tightened to the records.
+A rule says which parts are valid (kernels.predicates).
 """
 from __future__ import annotations
 
 import numpy as np
 
 from dit_dask.kernels.compiled import compiled, inner, long
-from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, clear_parts, count_parts, weigh
-
-Rule = tuple[int, bool, bool]
+from dit_dask.kernels.predicates import SEEN, Rule, is_valid, summarise
+from dit_dask.kernels.weigh import EXTRA, Floats, Ints, Longs, arrange, clear_parts, count_parts, weigh
 
 LAST = 2147483647
 ATTRIBUTE, FIRST, COUNT, START, STOP, LEAST, MOST, PAST, STATE = range(9)
@@ -32,16 +30,21 @@ ATTRIBUTE, FIRST, COUNT, START, STOP, LEAST, MOST, PAST, STATE = range(9)
 
 @inner
 def parts_valid(
-    rows: Ints, part: Ints, attribute: int, split: int, turns: Ints, turn: int, need: int, diverse: bool, counts: Longs
+    rows: Ints, part: Ints, attribute: int, split: int, turns: Ints, turn: int, rule: Rule, counts: Longs
 ) -> bool:
-    """Return whether every non-empty part of a split has `need` records or, if diverse, is need-diverse."""
-    secrets = counts.shape[1] - 3
+    """Return whether every non-empty part of a split is valid."""
+    need, diverse = rule[0], rule[1]
+    secrets = counts.shape[1] - EXTRA
     count_parts(rows, part, attribute, split, turns, turn, diverse, counts)
     valid = True
     for place in range(2 if turn < 0 else len(part)):
         count = counts[place if turn < 0 else turns[turn + rows[part[place], attribute]]]
-        # no value above size / l implies at least l values and at least l records
-        valid = valid and (count[secrets + 1] * need <= count[secrets] if diverse else count[secrets] >= need)
+        if not diverse:
+            valid = valid and count[secrets] >= need
+        elif valid and count[secrets + SEEN] == 0:
+            count[secrets + SEEN] = 1
+            summarise(count, rule)
+            valid = is_valid(count, long(-1), rule)
     clear_parts(rows, part, attribute, turns, turn, counts)
     return valid
 
@@ -51,7 +54,7 @@ def try_numeric(
     rows: Ints, part: Ints, attribute: int, size: int, rule: Rule, turns: Ints, tally: Longs, values: Longs, counts: Longs
 ) -> tuple[int, int, int, int]:
     """Return (lowest, highest, split, following) codes of the part; split is -1 where none is valid."""
-    need, diverse, strict = rule
+    need, diverse, strict = rule[0], rule[1], rule[2]
     middle = size // 2
     found = weigh(rows, part, attribute, tally, values)
     if middle < need:
@@ -63,7 +66,7 @@ def try_numeric(
     low, high, split = values[0, 0], values[0, found - 1], values[0, position]
     if position == found - 1 or (strict and not diverse and size - left < need):
         return low, high, -1, -1
-    if diverse and not parts_valid(rows, part, attribute, split, turns, long(-1), need, diverse, counts):
+    if diverse and not parts_valid(rows, part, attribute, split, turns, long(-1), rule, counts):
         return low, high, -1, -1
     return low, high, split, values[0, position + 1]
 
@@ -129,7 +132,7 @@ def choose_split(
                 return attribute, 2, split, following
         elif tree[node, 3] > 0:
             turn = turn_at(attributes, tree, attribute, node)
-            if parts_valid(rows, part, attribute, long(-1), turns, turn, rule[0], rule[1], counts):
+            if parts_valid(rows, part, attribute, long(-1), turns, turn, rule, counts):
                 return attribute, tree[node, 3], -1, -1
         widths[attribute] = -1.0
 
@@ -290,7 +293,7 @@ def scratch(rows: Ints, attributes: Ints, tree: Ints, secrets: int) -> tuple[Lon
     """Return the tally, values, counts, ends and moved that `grow` works in."""
     levels, parts = int(attributes[:, 2].max()), max(2, int(tree[:, 3].max()))
     tally, values = np.zeros(levels, np.int64), np.empty((2, levels), np.int64)
-    counts, ends = np.zeros((parts, secrets + 3), np.int64), np.empty(parts, np.int64)
+    counts, ends = np.zeros((parts, secrets + EXTRA), np.int64), np.empty(parts, np.int64)
     return tally, values, counts, ends, np.empty(len(rows), np.int32)
 
 

@@ -1,7 +1,8 @@
 """Mondrian where persons have several rows: parts are valid by the persons in them, medians are those of rows.
 
 Beside the arrays of kernels.mondrian: persons[m, 2] has the person of each row, and the number of its pair (person, secret);
-seen[2, …] the time at which each person, and each pair, was last met; clock[1] the time, which no two counts share.
+seen[2, …] the time at which each person, and each pair, was last met; clock[1] the time, which no two counts share;
+held[n + EXTRA] a row of counts of pairs, zero before and after but for what kernels.predicates derives.
 """
 from __future__ import annotations
 
@@ -15,7 +16,6 @@ from dit_dask.kernels.mondrian import (
     START,
     STATE,
     STOP,
-    Rule,
     close_node,
     lengthen,
     link_nodes,
@@ -26,15 +26,17 @@ from dit_dask.kernels.mondrian import (
     turn_at,
     widest,
 )
-from dit_dask.kernels.weigh import Floats, Ints, Longs, arrange, weigh
+from dit_dask.kernels.predicates import MOST as MOST_HELD
+from dit_dask.kernels.predicates import SIZE, Rule, is_valid, summarise
+from dit_dask.kernels.weigh import EXTRA, Floats, Ints, Longs, arrange, weigh
 
 
 @inner
-def has_enough(part: Ints, persons: Ints, need: int, diverse: bool, rows: Ints, held: Longs, seen: Longs, clock: Longs) -> bool:
-    """Return whether a part has `need` persons or, if diverse, no secret in more than a share of 1 / need of its persons."""
-    secret = rows.shape[1] - 2
+def has_enough(part: Ints, persons: Ints, rule: Rule, rows: Ints, held: Longs, seen: Longs, clock: Longs) -> bool:
+    """Return whether a part is valid where a person counts once in its size, and once for each of its secrets."""
+    diverse, secret, secrets = rule[1], rows.shape[1] - 2, len(held) - EXTRA
     clock[0] += 1
-    size, most = 0, long(0)
+    size, most = long(0), long(0)
     for record in part:
         person, pair = persons[record, 0], persons[record, 1]
         if seen[0, person] != clock[0]:
@@ -44,11 +46,14 @@ def has_enough(part: Ints, persons: Ints, need: int, diverse: bool, rows: Ints, 
             seen[1, pair] = clock[0]
             held[rows[record, secret]] += 1
             most = max(most, held[rows[record, secret]])
-    if diverse:
-        for record in part:
-            held[rows[record, secret]] = 0
-        return most * need <= size
-    return size >= need
+    if not diverse:
+        return size >= rule[0]
+    held[secrets + SIZE], held[secrets + MOST_HELD] = size, most
+    summarise(held, rule)
+    valid = is_valid(held, long(-1), rule)
+    for record in part:
+        held[rows[record, secret]] = 0
+    return valid
 
 
 @inner
@@ -61,7 +66,7 @@ def parts_valid(
     begin = long(0)
     for index in range(parts):
         side = part[begin : ends[index]]
-        if len(side) > 0 and not has_enough(side, persons, rule[0], rule[1], rows, held, seen, clock):
+        if len(side) > 0 and not has_enough(side, persons, rule, rows, held, seen, clock):
             return False
         begin = ends[index]
     return True
@@ -224,4 +229,4 @@ def person_scratch(
     """Return the tally, values, ends, moved, held, seen and clock that `grow` works in."""
     tally, values, _, ends, moved = scratch(rows, attributes, tree, secrets)
     seen = np.zeros((2, int(persons.max()) + 1), np.int64)
-    return tally, values, ends, moved, np.zeros(secrets, np.int64), seen, np.zeros(1, np.int64)
+    return tally, values, ends, moved, np.zeros(secrets + EXTRA, np.int64), seen, np.zeros(1, np.int64)

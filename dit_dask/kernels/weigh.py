@@ -1,9 +1,9 @@
 """Which codes occur among a few records of a table, how often, and on which side of a split they fall.
 
 rows[m, d + 2] holds a record's codes, then its secret, then its weight; a part is a list of row numbers.
-Scratch that several functions share: tally[levels], zero before and after; values[2, levels]; and counts[parts, n + 3],
+Scratch that several functions share: tally[levels], zero before and after; values[2, levels]; and counts[parts, n + EXTRA],
 zero before and after, with a row for each part of a split: the weight of each secret, the size, the largest of these weights,
-and how many secrets have it.
+and more that kernels.predicates derives from them.
 """
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 FEW = 40
+EXTRA = 11  # columns of a row of counts behind those of the secrets
 
 
 @inner
@@ -109,7 +110,7 @@ def count_parts(
     rows: Ints, part: Ints, attribute: int, split: int, turns: Ints, turn: int, diverse: bool, counts: Longs
 ) -> None:
     """Fill the rows of counts of the parts that have records: the size only, unless diverse."""
-    secret, weight, secrets = rows.shape[1] - 2, rows.shape[1] - 1, counts.shape[1] - 3
+    secret, weight, secrets = rows.shape[1] - 2, rows.shape[1] - 1, counts.shape[1] - EXTRA
     for record in part:
         index = side(rows[record, attribute], split, turns, turn)
         counts[index, secrets] += rows[record, weight]
@@ -122,15 +123,15 @@ def count_parts(
 @inner
 def clear_parts(rows: Ints, part: Ints, attribute: int, turns: Ints, turn: int, counts: Longs) -> None:
     """Set the rows that count_parts filled to zero."""
-    secrets = counts.shape[1] - 3
+    secrets = counts.shape[1] - EXTRA
     if turn < 0:
-        for column in range(secrets + 3):
+        for column in range(secrets + EXTRA):
             counts[0, column] = counts[1, column] = 0
         return
     for record in part:
         count = counts[turns[turn + rows[record, attribute]]]
         if count[secrets] > 0:
-            for column in range(secrets + 3):
+            for column in range(secrets + EXTRA):
                 count[column] = 0
 
 

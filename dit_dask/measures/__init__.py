@@ -12,6 +12,8 @@ MEASURES: Registry[Measure] = Registry(
     {
         "discrimination": "dit_dask.measures.discrimination.measure:KIND",
         "accuracy": "dit_dask.measures.synthetic.accuracy_measure:KIND",
+        "reidentification": "dit_dask.measures.reidentification.measure:KIND",
+        "utility": "dit_dask.measures.utility.measure:KIND",
         "closeness": "dit_dask.measures.synthetic.closeness_measure:KIND",
     },
 )

@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import hashlib
+from importlib.resources import files
 from typing import Any
 
+from dit_dask.audit.disclosure import Results
 from dit_dask.audit.manifest import Manifest
-from dit_dask.audit.summary import Curve, TestSummary, read_curves
-from dit_dask.audit.verdict import RunVerdict
+from dit_dask.audit.summary import read_complete, read_curves, read_measures
+from dit_dask.audit.verdict import read_verdict
 from dit_dask.errors import escape_text
-from dit_dask.measures.base import Entries
-from dit_dask.reporting import charts
-from dit_dask.reporting.text import WORDS, claim, columns_in, control_names, measure_sections, number, share
+from dit_dask.reporting.blocks import ReportedRun
+from dit_dask.reporting.charts import canvas
+from dit_dask.reporting.sections import make_sections
+from dit_dask.storage.documents import parse_mapping
 from dit_dask.storage.folder import Folder
 
-MOST_CURVES = 16
+NAME = "report.html"
+DOCUMENTS = ("tune.json",)  # what other commands write into a run folder, if they did
 
 
-def write(
-    folder: Folder,
-    manifest: Manifest,
-    summaries: Sequence[TestSummary],
-    measures: Entries,
-    verdict: RunVerdict,
-) -> None:
-    """(Re)write the report of a run whose distributions are there."""
-    folder.write("report.html", render(manifest, summaries, measures, verdict, read_curves(folder)).encode())
+def write(folder: Folder, manifest: Manifest, results: Results) -> None:
+    """(Re)write the report of a run from its figures."""
+    folder.write(NAME, render(reported_run(folder, manifest, results)).encode())
 
 
-def render(
-    manifest: Manifest,
-    summaries: Sequence[TestSummary],
-    measures: Entries,
-    verdict: RunVerdict,
-    curves: Mapping[str, Curve],
-) -> str:
+def reported_run(folder: Folder, manifest: Manifest, results: Results) -> ReportedRun:
+    """What the report of a run is made from."""
+    curves = {test: (curve["distance"], curve["cumulative"]) for test, curve in results.curves.items()}
+    return ReportedRun(
+        folder.url.rstrip("/").rsplit("/", 1)[-1],
+        manifest,
+        results.summaries,
+        results.entries,
+        results.verdict,
+        curves,
+        _documents(folder),
+    )
+
+
+def read_reported_run(folder: Folder) -> ReportedRun:
+    """Read a finished run as its report shows it: what the folder has, and nothing from its private place."""
+    manifest, summaries = read_complete(folder)
+    name = folder.url.rstrip("/").rsplit("/", 1)[-1]
+    measures, verdict = read_measures(folder), read_verdict(folder)
+    return ReportedRun(name, manifest, summaries, measures, verdict, read_curves(folder), _documents(folder))
+
+
+def _documents(folder: Folder) -> dict[str, Any]:
+    found = {name: parse_mapping(folder.read(name)) for name in DOCUMENTS}
+    return {name: document for name, document in found.items() if document}
+
+
+def render(run: ReportedRun) -> str:
     """Fill the template; every value is escaped, for HTML by the template and for readers by `_escape_value`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -46,20 +66,43 @@ def render(
         lstrip_blocks=True,
         finalize=_escape_value,
     )
-    environment.filters |= {"figure": number, "share": share, "claim": claim, "draw": charts.draw}
-    shown = dict(list(curves.items())[:MOST_CURVES])
+    style, script = style_sheet(), _template("report.js")
     return environment.get_template("report.html.j2").render(
-        manifest=manifest,
-        summaries=summaries,
-        columns=columns_in("report"),
-        verdict=verdict,
-        words=WORDS,
-        controls=list(zip(control_names(verdict.controls), verdict.controls, strict=True)),
-        worst=max(summaries, key=lambda one: -1.0 if one.delta is None else one.delta, default=None),
-        sections=measure_sections(measures),
-        drawing=charts.cumulative(shown).svg if shown else "",
-        hidden=len(curves) - len(shown),
+        title=f"Audit {run.manifest.config['name']}",
+        sections=make_sections(run),
+        style=style,
+        script=script,
+        policy=content_policy(style, script),
     )
+
+
+def content_policy(style: str, script: str) -> str:
+    """Nothing is loaded, and only this very style sheet and this very script are used: no value can add one."""
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def style_sheet() -> str:
+    """The style sheet with the colours of series, for light and dark pages."""
+    return (
+        _template("report.css")
+        + _series_style(canvas.COLOURS)
+        + f"@media screen and (prefers-color-scheme: dark) {{\n{_series_style(canvas.DARK_COLOURS)}}}\n"
+    )
+
+
+def _series_style(colours: tuple[str, ...]) -> str:
+    return "".join(f".l{place} {{ stroke: {one}; }} .m{place} {{ fill: {one}; }}\n" for place, one in enumerate(colours))
+
+
+def _template(name: str) -> str:
+    return (files("dit_dask.reporting") / "templates" / name).read_text("utf-8")
 
 
 def _escape_value(value: Any) -> Any:

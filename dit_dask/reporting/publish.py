@@ -19,7 +19,7 @@ def publish(folder: Folder, output: Folder, completed: Manifest, results: Result
         completed = replace(completed, personal_data=list(personal))
     for place, figures in results.tiers(folder):
         write_verdict(place, figures.verdict)
-        html.write(place, completed, figures.summaries, figures.entries, figures.verdict)
+        html.write(place, completed, figures)
         manifest.write(place, completed)
         beside = output.for_personal_data() if place.personal else output
         index.append(beside, index.describe_run(place, completed, figures.summaries))

@@ -96,6 +96,9 @@ def text_table(summaries: Sequence[TestSummary], controls: Sequence[ControlSumma
     return align([header, *rows])
 
 
+CURVE_SHOWN = (0.01, 0.1, 0.5, 1.0)  # epsilons in the terminal; the report has all
+
+
 def repeat_lines(summaries: Sequence[TestSummary]) -> Iterator[str]:
     """One line for each test that draws at random: what of its delta and its mean is above the noise."""
     for summary in summaries:
@@ -110,6 +113,11 @@ def repeat_lines(summaries: Sequence[TestSummary]) -> Iterator[str]:
         significant = f"{number(repeats.significant)} of {number(summary.figure('records'))} rows differ significantly"
         parts.append(f"{significant}, smallest p {number(repeats.p_value)}")
         yield escape_text(f"{summary.test}: {repeats.count:,} repeats; {'; '.join(parts)}")
+        shown = [point for point in repeats.curve if point.epsilon in CURVE_SHOWN]
+        if shown:
+            shares = ", ".join(f"{point.epsilon:g}: {number(point.worst)} (at most {number(point.at_most)})" for point in shown)
+            bias = f"d is too large by about {number(repeats.bias['delta'])} where it is largest"
+            yield escape_text(f"{summary.test}: largest Pr[d >= epsilon] of any person: {shares}; {bias}")
 
 
 def control_names(controls: Sequence[ControlSummary]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from dit_dask.values.table import Table, collapse
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Bools, Codes, Ints
 
+ENTROPY_TOLERANCE = 1e-9  # of entropies that are compared: logarithms of equal products differ by rounding
 FEWEST_REPEATED = 20  # distinct records whose counts have a common divisor only if rows are repeated
 MOST_PAIRS, BLOCK_TUPLES = 10**9, 256  # of tuples with classes, where the persons of a class are counted
 MOST_COMPARISONS = 10**7  # of records with classes, where a release has no tree
@@ -22,8 +24,16 @@ MOST_COMPARISONS = 10**7  # of records with classes, where a release has no tree
 class Claim(Protocol):
     """A property of an equivalence class."""
 
-    def broken(self, counts: Ints, size: Ints) -> Bools:
-        """Return (classes,): which classes of size[class] persons, of whom counts[class, secret] have a secret, lack it."""
+    def broken(self, counts: Ints, size: Ints, whole: Ints) -> Bools:
+        """Return (classes,): which classes of size[class] persons, of whom counts[class, secret] have a secret, lack it.
+
+        whole[secret] are the persons of the whole table who have it.
+        """
+        ...
+
+    @property
+    def words(self) -> str:
+        """Its name with its numbers, as people write it."""
         ...
 
 
@@ -33,10 +43,15 @@ class KAnonymity:
 
     k: int
 
-    def broken(self, _counts: Ints, size: Ints) -> Bools:
+    def broken(self, _counts: Ints, size: Ints, _whole: Ints) -> Bools:
         """Classes of fewer than k records."""
         small: Bools = size < self.k
         return small
+
+    @property
+    def words(self) -> str:
+        """As people write it."""
+        return f"{self.k}-anonymity"
 
 
 @dataclass(frozen=True)
@@ -45,11 +60,80 @@ class LDiversity:
 
     l: int  # noqa: E741 - the name of the parameter in the literature
 
-    def broken(self, counts: Ints, size: Ints) -> Bools:
+    def broken(self, counts: Ints, size: Ints, _whole: Ints) -> Bools:
         """Classes that let a value be guessed with more than 1 / l."""
         few = (size < self.l) | ((counts > 0).sum(axis=1) < self.l)
         frequent: Bools = few | (counts.max(axis=1) * self.l > size)
         return frequent
+
+    @property
+    def words(self) -> str:
+        """As people write it."""
+        return f"{self.l}-diversity"
+
+
+@dataclass(frozen=True)
+class EntropyDiversity:
+    """At least l records in every class, and an entropy of values of at least ln l, up to ENTROPY_TOLERANCE."""
+
+    l: float  # noqa: E741 - the name of the parameter in the literature
+
+    def broken(self, counts: Ints, size: Ints, _whole: Ints) -> Bools:
+        """Classes whose values are too unevenly distributed."""
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        entropy = -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=1)
+        uneven: Bools = (size < self.l) | (entropy < np.log(self.l) - ENTROPY_TOLERANCE)
+        return uneven
+
+    @property
+    def words(self) -> str:
+        """As people write it."""
+        return f"entropy {self.l:g}-diversity"
+
+
+@dataclass(frozen=True)
+class RecursiveDiversity:
+    """In every class the most frequent value is rarer than c times all but the l - 1 most frequent ones together."""
+
+    c: Fraction
+    l: int  # noqa: E741 - the name of the parameter in the literature
+
+    def broken(self, counts: Ints, size: Ints, _whole: Ints) -> Bools:
+        """Classes with a value that is too frequent."""
+        descending = -np.sort(-counts, axis=1)
+        first, tail = descending[:, 0].tolist(), descending[:, self.l - 1 :].sum(axis=1).tolist()
+        frequent = [most * self.c.denominator >= self.c.numerator * rest for most, rest in zip(first, tail, strict=True)]
+        return np.array(frequent, bool) | (size < self.l)
+
+    @property
+    def words(self) -> str:
+        """As people write it."""
+        return f"recursive ({float(self.c):g}, {self.l})-diversity"
+
+
+@dataclass(frozen=True)
+class TCloseness:
+    """The values of every class are distributed as those of the whole table, up to t."""
+
+    t: Fraction
+    is_ordered: bool = False
+
+    def broken(self, counts: Ints, _size: Ints, whole: Ints) -> Bools:
+        """Classes whose distribution is further off, compared in whole numbers."""
+        mass, total = counts.sum(axis=1), int(whole.sum())
+        difference = counts * total - whole * mass[:, None]
+        apart = np.abs(np.cumsum(difference, axis=1) if self.is_ordered else difference).sum(axis=1)
+        times = counts.shape[1] - 1 if self.is_ordered else 2
+        limit = self.t * times * total
+        far = [
+            one * limit.denominator > limit.numerator * held for one, held in zip(apart.tolist(), mass.tolist(), strict=True)
+        ]
+        return np.array(far, bool)
+
+    @property
+    def words(self) -> str:
+        """As people write it."""
+        return f"{float(self.t):g}-closeness" + (" of ordered values" if self.is_ordered else "")
 
 
 @dataclass(frozen=True)
@@ -58,10 +142,21 @@ class AllOf:
 
     claims: tuple[Claim, ...]
 
-    def broken(self, counts: Ints, size: Ints) -> Bools:
+    def broken(self, counts: Ints, size: Ints, whole: Ints) -> Bools:
         """Classes that lack any of the properties."""
-        broken: Bools = np.logical_or.reduce([claim.broken(counts, size) for claim in self.claims])
+        broken: Bools = np.logical_or.reduce([claim.broken(counts, size, whole) for claim in self.claims])
         return broken
+
+    @property
+    def words(self) -> str:
+        """As people write it."""
+        return " and ".join(claim.words for claim in self.claims)
+
+
+def claimed_k(claim: Claim | None) -> int | None:
+    """The largest k that a claim names; None if it names none."""
+    members = claim.claims if isinstance(claim, AllOf) else (claim,)
+    return max((one.k for one in members if isinstance(one, KAnonymity)), default=None)
 
 
 @dataclass(frozen=True)
@@ -84,7 +179,7 @@ class Recheck:
     """What a release publishes, counted anew; `homogeneous`: the share of rows in classes with one sensitive value.
 
     `persons_unknown`: persons have several rows, and the release does not tell in which classes theirs are; `claim_unknown`:
-    nor whether the claim holds.
+    nor whether the claim holds. `claimed`: the claim in words.
     """
 
     classes: int | None
@@ -96,6 +191,7 @@ class Recheck:
     identical: IdenticalRows = NO_IDENTICAL_ROWS
     persons_unknown: bool = False
     claim_unknown: bool = False
+    claimed: str | None = None
 
 
 def recheck(release: Release, claim: Claim | None, table: Table | None = None) -> Recheck:
@@ -116,7 +212,8 @@ def recheck(release: Release, claim: Claim | None, table: Table | None = None) -
         persons = count_persons(release, group, counts, table)
     else:
         persons = PersonCounts(counts, rows)
-    broken = np.zeros(len(rows), bool) if claim is None else claim.broken(persons.counts, persons.size)
+    whole = counts.sum(axis=0) if table is None else count_table(table)
+    broken = np.zeros(len(rows), bool) if claim is None else claim.broken(persons.counts, persons.size, whole)
     holds = None if claim is None else not broken.any()
     if not persons.is_exact:
         holds = False if broken.any() else None
@@ -124,7 +221,7 @@ def recheck(release: Release, claim: Claim | None, table: Table | None = None) -
     identical = NO_IDENTICAL_ROWS if table is None else _identical_rows(release, claim, group, counts, table)
     figures = int(broken.sum()), int(rows[broken].sum()), homogeneous, identical
     unknown = not persons.is_exact, claim is not None and holds is None
-    return Recheck(len(rows), smallest, holds, *figures, *unknown)
+    return Recheck(len(rows), smallest, holds, *figures, *unknown, None if claim is None else claim.words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +231,14 @@ class PersonCounts:
     counts: Ints
     size: Ints
     is_exact: bool = True
+
+
+def count_table(table: Table) -> Ints:
+    """Return (n,): how many rows have each secret or, where persons have several, how many persons."""
+    secrets = len(table.schema.sensitive.levels)
+    if table.subject is None:
+        return np.bincount(table.secret, table.weights, secrets).astype(np.int64)
+    return np.bincount(distinct(table.subject * secrets + table.secret) % secrets, minlength=secrets)
 
 
 def count_persons(release: Release, group: Ints, rows: Ints, table: Table) -> PersonCounts:
@@ -202,7 +307,8 @@ def _identical_rows(release: Release, claim: Claim | None, group: Ints, counts: 
     covered = place >= 0
     np.add.at(once, (group[place[covered]], table.secret[covered]), 1)
     least = np.minimum(once, counts)
-    only = claim.broken(least, least.sum(axis=1)) & ~claim.broken(counts, counts.sum(axis=1)) & (once.sum(axis=1) > 0)
+    held = claim.broken(least, least.sum(axis=1), least.sum(axis=0))
+    only = held & ~claim.broken(counts, counts.sum(axis=1), counts.sum(axis=0)) & (once.sum(axis=1) > 0)
     return IdenticalRows(int(only.sum()), int(counts[only].sum()), repeated)
 
 

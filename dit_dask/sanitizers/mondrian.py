@@ -1,17 +1,17 @@
-"""Mondrian k-anonymity and l-diversity."""
+"""Mondrian with k-anonymity, three forms of l-diversity and t-closeness, alone and together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dit_dask.config.constraints import Choice, Field, Flag, Integer, Record
+from dit_dask.config.constraints import Choice, Field, Flag, Record
 from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
-from dit_dask.kernels.mondrian import Rule
 from dit_dask.sanitizers import mondrian_tree
-from dit_dask.sanitizers.claims import Claim, KAnonymity, LDiversity
+from dit_dask.sanitizers.claims import Claim
+from dit_dask.sanitizers.predicates import FIELDS, Predicates, build_predicates
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
@@ -25,39 +25,43 @@ if TYPE_CHECKING:
 class Mondrian:
     """Splits at medians and down hierarchies while every part keeps the claim."""
 
-    claim: Claim
-    rule: Rule
+    predicates: Predicates
+
+    @property
+    def claim(self) -> Claim:
+        """What every class must satisfy."""
+        return self.predicates.claim
 
     def release(self, table: Table, _rng: np.random.Generator) -> Release:
         """Partition the distinct records and publish each class's ranges and counts."""
-        return mondrian_tree.build_release(mondrian_tree.grow(table, self.rule))
+        return mondrian_tree.build_release(mondrian_tree.grow(table, self.predicates))
 
     def leave_one_out(self, table: Table, records: Ints) -> Iterator[Release]:
         """Yield the release without each of the distinct records, or its person, without partitioning the rest again."""
-        return mondrian_tree.leave_one_out(mondrian_tree.grow(table, self.rule), records)
+        if self.predicates.t is None:
+            yield from mondrian_tree.leave_one_out(mondrian_tree.grow(table, self.predicates), records)
+        elif table.subject is None:
+            yield from mondrian_tree.leave_one_out_by_secret(table, self.predicates, records)
+        else:  # every person changes the distribution that classes are compared to in a way of its own
+            for record in records:
+                yield mondrian_tree.build_release(mondrian_tree.partition(table.without(int(record)), self.predicates))
 
 
 def _build(parameters: Mapping[str, Any], context: Context) -> Mondrian:
-    k, diversity = parameters["k"], parameters["l"]
-    where = f"{context.where}.sanitizer"
-    if (k is None) == (diversity is None):
-        raise InputError(f"{where}: mondrian needs exactly one of k and l; got {'neither' if k is None else 'both'}")
-    key, need = ("k", k) if k is not None else ("l", diversity)
-    if need > context.persons:
-        counted = "rows" if context.persons == context.rows else "persons"
-        raise InputError(f"{where}.{key} must be at most the table's {context.persons} {counted}; got {need}")
-    if context.persons < context.rows and parameters["variant"] != "strict":
+    where, is_strict = f"{context.where}.sanitizer", parameters["variant"] == "strict"
+    predicates = replace(build_predicates(parameters, context), strict=is_strict, tighten=parameters["tighten"] is not False)
+    if not is_strict and context.persons < context.rows:
         raise InputError(f"{where}.variant: only strict counts persons; schema.subject says that some have several rows")
-    if not parameters["tighten"]:
-        _check_untightened(where, k, context)
-    if k is not None:
-        return Mondrian(KAnonymity(k), (k, False, parameters["variant"] == "strict"))
-    return Mondrian(LDiversity(diversity), (diversity, True, parameters["tighten"]))
+    if not is_strict and predicates.counts_secrets:
+        raise InputError(f"{where}.variant: basic is for k alone")
+    if parameters["tighten"] is False:
+        _check_untightened(where, predicates, context)
+    return Mondrian(predicates)
 
 
-def _check_untightened(where: str, k: int | None, context: Context) -> None:
-    if k is not None:
-        raise InputError(f"{where}.tighten: false is for l; k-anonymity always tightens numeric bounds")
+def _check_untightened(where: str, predicates: Predicates, context: Context) -> None:
+    if predicates != Predicates(l=predicates.l, tighten=False):
+        raise InputError(f"{where}.tighten: false is for l alone; other properties always tighten numeric bounds")
     if context.persons < context.rows:
         raise InputError(f"{where}.tighten must be true where schema.subject says that some persons have several rows")
 
@@ -65,8 +69,7 @@ def _check_untightened(where: str, k: int | None, context: Context) -> None:
 KIND = Kind(
     Record(
         {
-            "k": Field(Integer(2), None, sweep=True, description="records, or persons, in every class"),
-            "l": Field(Integer(2), None, sweep=True, description="no sensitive value above a share of 1/l in any class"),
+            **FIELDS,
             "variant": Field(
                 Choice(("strict", "basic")),
                 "strict",
@@ -75,7 +78,7 @@ KIND = Kind(
             ),
             "tighten": Field(
                 Flag(),
-                True,
+                None,  # the same as true, and left out of ids and digests
                 sweep=True,
                 description="for l only: false publishes the bounds of the splits, as the papers did, not those of the records",
             ),

@@ -12,13 +12,17 @@ import numpy as np
 from dit_dask.kernels import mondrian as kernel
 from dit_dask.kernels import mondrian_persons
 from dit_dask.kernels.exact_engine import evaluate
+from dit_dask.kernels.predicates import Rule
+from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.values.hierarchy import Hierarchy
-from dit_dask.values.release import Ranges, Release, Tree
+from dit_dask.values.release import Difference, Ranges, Release, Tree
 from dit_dask.values.schema import Schema
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Floats, Ints
+
+MOST_TREES = 32  # that are kept where each secret needs one
 
 
 class Domain(NamedTuple):
@@ -40,7 +44,7 @@ class Grown:
     """
 
     schema: Schema
-    rule: kernel.Rule
+    rule: Rule
     rows: Codes
     nodes: Codes
     place: Codes
@@ -57,11 +61,11 @@ class Grown:
         return len(self.schema.sensitive.levels)
 
 
-@lru_cache(maxsize=1)
-def grow(table: Table, rule: kernel.Rule) -> Grown:
-    """Partition the distinct records; the last tree is kept, for the release and the tasks of one worker need the same one."""
+def partition(table: Table, predicates: Predicates, only: int = -1) -> Grown:
+    """Partition the distinct records; with `only`, as if the table had one record less of that secret to be compared to."""
     rows, persons = flatten_rows(table), number_pairs(table)
     domain, secrets = flatten_schema(table.schema), len(table.schema.sensitive.levels)
+    rule = predicates.rule(_count_secrets(rows, persons, secrets), only)
     if persons is None:
         order, nodes = kernel.partition(rows, rule, *domain, secrets)
     else:
@@ -70,6 +74,9 @@ def grow(table: Table, rule: kernel.Rule) -> Grown:
     position[order] = np.arange(len(order), dtype=np.int32)
     # records in the order of the tree: a node is then a range of memory too
     return Grown(table.schema, rule, rows[order], nodes, position, None if persons is None else persons[order])
+
+
+grow = lru_cache(maxsize=2)(partition)  # the last trees are kept, for the release and the tasks of one process need the same
 
 
 class Classes(NamedTuple):
@@ -81,8 +88,9 @@ class Classes(NamedTuple):
     starts: Codes
 
 
+@lru_cache(maxsize=2)
 def build_release(grown: Grown) -> Release:
-    """Publish every class of the tree."""
+    """Publish every class of the tree; kept, so that what is learned from it is learned once."""
     order = np.arange(len(grown.rows), dtype=np.int32)
     classes = _list_classes(grown.rows, order, grown.nodes, grown.secrets)
     first = np.searchsorted(classes.starts, grown.nodes[:, kernel.START])
@@ -208,16 +216,54 @@ class PersonRemover:
         return self.nodes[: tops[1], : kernel.STATE].copy(), changes
 
 
+class Splicer:
+    """Makes the releases without each record, or its person: that of the whole tree with a few subtrees replaced."""
+
+    def __init__(self, grown: Grown) -> None:
+        order = np.arange(len(grown.rows), dtype=np.int32)
+        self.grown, self.full = grown, _list_classes(grown.rows, order, grown.nodes, grown.secrets)
+        self.base = build_release(grown)
+        self.spans = np.searchsorted(self.full.starts, grown.nodes[:, kernel.START : kernel.STOP + 1]).T
+        self.remover = RecordRemover(grown) if grown.persons is None else PersonRemover(grown, grown.persons)
+
+    def without(self, record: int) -> Release:
+        """Remove one record, or its person."""
+        lines, changes = self.remover.changes(record)
+        low, high, counts = _splice_classes(self.full, self.spans, changes)
+        tree, difference = _splice_tree(lines, self.spans, changes), _list_differences(self.base, self.spans, changes)
+        return Release(self.grown.schema, Ranges(low, high), counts, tree, difference)
+
+
 def leave_one_out(grown: Grown, records: Ints) -> Iterator[Release]:
-    """Yield the release without each record, or its person: that of the whole table with a few subtrees replaced."""
-    order = np.arange(len(grown.rows), dtype=np.int32)
-    full = _list_classes(grown.rows, order, grown.nodes, grown.secrets)
-    spans = np.searchsorted(full.starts, grown.nodes[:, kernel.START : kernel.STOP + 1]).T
-    remover = RecordRemover(grown) if grown.persons is None else PersonRemover(grown, grown.persons)
+    """Yield the release without each record, or its person."""
+    splicer = Splicer(grown)
     for record in records:
-        lines, changes = remover.changes(int(record))
-        low, high, counts = _splice_classes(full, spans, changes)
-        yield Release(grown.schema, Ranges(low, high), counts, _splice_tree(lines, spans, changes))
+        yield splicer.without(int(record))
+
+
+def leave_one_out_by_secret(table: Table, predicates: Predicates, records: Ints) -> Iterator[Release]:
+    """Yield the release without each record, from one tree for each secret: t-closeness compares to the table without it.
+
+    All records of a secret leave the same distribution behind, so that tree is as any other of a fixed rule.
+    """
+
+    @lru_cache(maxsize=MOST_TREES)
+    def remover_of(secret: int) -> Splicer:
+        return Splicer(partition(table, predicates, secret))
+
+    for record in records:
+        yield remover_of(int(table.secret[record])).without(int(record))
+
+
+def _list_differences(base: Release, spans: Ints, changes: list[Change]) -> Difference:
+    """Number the replaced classes, and those in their place, which are behind what earlier changes added."""
+    gone, new, added = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+    for node, _, own in changes:
+        begin, end = spans[:, node].tolist()
+        gone.append(np.arange(begin, end))
+        new.append(np.arange(begin, begin + len(own.starts)) + added)
+        added += len(own.starts) - (end - begin)
+    return Difference(base, np.concatenate(gone), np.concatenate(new))
 
 
 def _splice_classes(full: Classes, spans: Ints, changes: list[Change]) -> tuple[Codes, Codes, Ints]:
@@ -256,6 +302,14 @@ def _splice_tree(lines: Codes, spans: Ints, changes: list[Change]) -> Tree:
         shift += more
         lines[node, : kernel.START] = lines[root, : kernel.START]
     return _build_tree(lines, first, last)
+
+
+def _count_secrets(rows: Codes, persons: Codes | None, secrets: int) -> Ints:
+    """Return (secrets,): the records of each secret, or its pairs with a person."""
+    if persons is None:
+        return np.bincount(rows[:, -2], rows[:, -1], secrets).astype(np.int64)
+    first = np.unique(persons[:, 1], return_index=True)[1]
+    return np.bincount(rows[first, -2], minlength=secrets)
 
 
 def flatten_rows(table: Table) -> Codes:

@@ -10,7 +10,7 @@ import numpy as np
 from dit_dask.values.schema import Schema
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Bools, Codes, Ints
+    from dit_dask.values.arrays import Bools, Codes, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,33 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
+class RangeShares:
+    """The distinct published ranges of an attribute: value[c] of each class, low[v]..high[v] of each value."""
+
+    value: Ints
+    low: Ints
+    high: Ints
+
+    def inside(self, first: int, last: int) -> Floats:
+        """Return (values,): the share of each value's codes that lies in first..last."""
+        common = np.minimum(self.high, last) - np.maximum(self.low, first) + 1
+        share: Floats = np.maximum(common, 0) / (self.high - self.low + 1)
+        return share
+
+
+@dataclass(frozen=True, eq=False)
+class SetShares:
+    """The distinct published sets of an attribute: value[c] of each class, reached[v, code] codes of a value below a code."""
+
+    value: Ints
+    reached: Ints
+
+    def inside(self, first: int, last: int) -> Floats:
+        """Return (values,): the share of each value's codes that lies in first..last; an empty value has none anywhere."""
+        return (self.reached[:, last + 1] - self.reached[:, first]) / np.maximum(self.reached[:, -1], 1)
+
+
+@dataclass(frozen=True, eq=False)
 class Ranges:
     """Published values that are ranges of codes: low[c, d]..high[c, d]."""
 
@@ -61,6 +88,11 @@ class Ranges:
         code = np.arange(levels)
         return value, (ends[:, None] // levels <= code) & (code <= ends[:, None] % levels)
 
+    def shares(self, attribute: int, levels: int) -> RangeShares:
+        """How the codes of an attribute's distinct values are spread, without a table of values and levels."""
+        ends, value = np.unique(self.low[:, attribute].astype(np.int64) * levels + self.high[:, attribute], return_inverse=True)
+        return RangeShares(value, ends // levels, ends % levels)
+
     def ends(self, attribute: int) -> tuple[Codes, Codes, Bools]:
         """Return (classes,) each: the lowest and the highest code of an attribute, and whether all between are covered."""
         return self.low[:, attribute], self.high[:, attribute], np.ones(len(self.low), bool)
@@ -73,7 +105,7 @@ class Ranges:
         """Return (classes, …): equal rows publish the same values."""
         return np.concatenate([self.low, self.high], axis=1)
 
-    def only(self, kept: Bools) -> Ranges:
+    def only(self, kept: Bools | Ints) -> Ranges:
         """The values of some classes."""
         return Ranges(self.low[kept], self.high[kept])
 
@@ -94,6 +126,13 @@ class Sets:
         """Return which distinct value of an attribute each class publishes, and (values, levels) what those cover."""
         return self.value[:, attribute].astype(np.int64), self.sets[attribute]
 
+    def shares(self, attribute: int, levels: int) -> SetShares:
+        """How the codes of an attribute's distinct values are spread."""
+        sets = self.sets[attribute]
+        reached = np.zeros((len(sets), levels + 1), np.int64)
+        np.cumsum(sets, axis=1, out=reached[:, 1:])
+        return SetShares(self.value[:, attribute].astype(np.int64), reached)
+
     def ends(self, attribute: int) -> tuple[Codes, Codes, Bools]:
         """Return (classes,) each: the lowest and the highest code of an attribute, and whether all between are covered."""
         sets, value = self.sets[attribute], self.value[:, attribute]
@@ -111,23 +150,37 @@ class Sets:
         """Return (classes, d): equal rows publish the same values."""
         return self.value
 
-    def only(self, kept: Bools) -> Sets:
+    def only(self, kept: Bools | Ints) -> Sets:
         """The values of some classes."""
         return Sets(self.value[kept], self.sets)
 
 
 @dataclass(frozen=True, eq=False)
+class Difference:
+    """What a removal changes: the classes of `base`, a release of the whole table, that are gone, and the new ones."""
+
+    base: Release
+    gone: Ints
+    new: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class Release:
-    """Classes with the values they publish, holding counts[c, secret] records."""
+    """Classes with the values they publish, holding counts[c, secret] records; the difference where a sanitizer knows it."""
 
     schema: Schema
     published: Ranges | Sets
     counts: Ints
     tree: Tree | None = None
+    difference: Difference | None = None
 
     def covers(self, target: Codes) -> Bools:
         """Return (classes, d): where the published value covers the target's value."""
         return self.published.covers(target)
+
+    def only(self, kept: Bools | Ints) -> Release:
+        """Some of the classes."""
+        return Release(self.schema, self.published.only(kept), self.counts[kept])
 
     def without_row(self, place: int, secret: int) -> Release:
         """Take one row with this secret out of a class; a class that is empty then is gone, and so is the tree."""

@@ -167,6 +167,7 @@ class Rows:
             self,
             table=table,
             index=place,
+            read=self.read - int(np.count_nonzero(~kept)),
             multiplicity=count_persons(table)[place],
             frame=frame,
             source_row=self.source_row[kept],

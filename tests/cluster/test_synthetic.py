@@ -104,7 +104,7 @@ def test_a_run_finds_what_the_functions_find_and_shows_no_record(folder: Path) -
     assert split["rows"] == [180, 250, 120]
     assert "split off from the table here" in split["reason"]
     report = (Path(done.stdout.splitlines()[-1]) / "report.html").read_text()
-    assert report.count("<svg") == 3
+    assert report.count("<svg") == 6  # each in two widths
     assert "decide with the inference test" in report
     assert not re.search(r"Town-\d", report + json.dumps([accuracy, fresh, copies, split]) + done.stdout + done.stderr)
 

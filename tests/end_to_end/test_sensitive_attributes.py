@@ -67,7 +67,9 @@ def test_a_run_has_a_test_a_control_and_a_measure_for_each_attribute(
     assert measured == {("salary", "salary"), ("illness", "illness"), ("salary+illness", "salary-illness")}
     folder = Path(document["run"])
     assert sorted(path.name for path in (folder / "records").iterdir()) == sorted(ids)
-    assert "sensitive attributes <code>salary</code>, <code>illness</code>" in (folder / "report.html").read_text("utf-8")
+    assert "<dt>sensitive attributes</dt><dd><code>salary</code>, <code>illness</code>" in (folder / "report.html").read_text(
+        "utf-8"
+    )
     assert run(tmp_path / "staff.yaml", capsys, 1) == document  # a second run finds everything done
     assert cli.main(["report", str(folder)]) == 0
 

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from dit_dask import run as runner
+from dit_dask.audit import plan
 from dit_dask.audit.grammar import check_config, read_config
 from dit_dask.cluster import local
 from dit_dask.config.cluster import CLUSTER
@@ -134,9 +135,24 @@ def test_a_short_run_completes_without_workers(config: Path) -> None:
     assert len(runner.run(prepared, OPTIONAL, Silent()).summaries) == 2
 
 
+def test_threads_of_one_process_write_the_same_bytes(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = plan.make
+
+    def cut_finely(*arguments: Any) -> Any:
+        return {test: replace(one, tasks=8) for test, one in made(*arguments).items()}
+
+    monkeypatch.setattr(plan, "make", cut_finely)
+    folders = []
+    for threads in (1, 3):
+        prepared = runner.prepare(read_config(str(config), [f"output={config.parent / f'threads-{threads}'}"]))
+        folders.append(Path(runner.run(prepared, runner.Workers(None, threads), Silent()).folder.url))
+    assert_same(*folders)
+
+
 def test_a_long_run_starts_workers_and_writes_nothing_before_they_answer(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = runner.prepare(read_config(str(config), [f"output={config.parent / 'runs'}"]))
-    monkeypatch.setattr(runner, "SHORT_SECONDS", 0.0)
+    for limit in ("SHORT_SECONDS", "THREADED_SECONDS"):
+        monkeypatch.setattr(runner, limit, 0.0)
     with pytest.raises(StartedError):
         runner.run(prepared, OPTIONAL, Silent())
     assert not (config.parent / "runs").exists()

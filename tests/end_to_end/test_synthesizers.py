@@ -63,3 +63,35 @@ def test_only_copies_are_above_the_noise(result: dit.Result) -> None:
     for limit, found in honest["over"].items():
         assert abs(found["mean"] - found["noise_mean"]) < bound, limit
     assert copying["over"]["0.1"]["mean"] > copying["over"]["0.1"]["noise_mean"]
+
+
+def test_the_curve_of_epsilon_and_delta_is_in_api_summary_and_report(result: dit.Result) -> None:
+    curve = result.epsilon_delta(0)
+    assert list(curve.columns) == ["mean", "worst", "at_least", "at_most", "noise_worst"]
+    assert curve.index.is_monotonic_increasing
+    assert (curve["worst"].diff().dropna() <= 0).all()
+    assert ((curve["at_least"] <= curve["worst"]) & (curve["worst"] <= curve["at_most"])).all()
+    assert curve.loc[0.5, "at_least"] > 0.2  # copies are certain to move beliefs
+    shares = result.distances(0)[["over_0.5", "noise_over_0.5"]]
+    assert tuple(shares.max()) == tuple(curve.loc[0.5, ["worst", "noise_worst"]])
+    assert shares["over_0.5"].mean() == pytest.approx(curve.loc[0.5, "mean"])
+    stored = result.tests[0]["repeats"]
+    assert [point["epsilon"] for point in stored["curve"]] == curve.index.tolist()
+    assert stored["bias"]["mean"] == pytest.approx(result.distances(0)["bias"].mean())
+    report = (Path(result.url) / "report.html").read_text("utf-8")
+    assert report.count("at most, for all persons and ε at once</th>") == 2  # the tables of the two charts
+    assert f"<td>{curve.loc[0.5, 'at_most']:.4g}</td>" in report
+    with pytest.raises(dit.DitError, match="test must be an id or a position"):
+        result.epsilon_delta(7)
+
+
+def test_a_test_without_repeats_has_no_curve() -> None:
+    plain = dit.audit(people(30, 1), schema=SCHEMA, tests=[{"sanitizer": {"name": "mondrian", "k": 3}}])
+    with pytest.raises(dit.DitError, match="has no repeats"):
+        plain.epsilon_delta()
+
+
+@pytest.mark.parametrize("repeats", [1, 0, -2, 2.5, "many"])
+def test_fewer_than_two_repeats_are_one_clear_line(repeats: object) -> None:
+    with pytest.raises(dit.DitError, match=r"^tests\[0\]\.repeats must be an integer >= 2; got [^\n]+$"):
+        dit.audit(people(30, 1), schema=SCHEMA, tests=[{"sanitizer": "resample", "repeats": repeats}])

@@ -3,10 +3,13 @@
 # ruff: noqa: E741, PLR0913, RUF100
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from sklearn.naive_bayes import BernoulliNB
@@ -98,8 +101,42 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Properties:
+    """What classes must satisfy beside k and l, by the definitions; `domain` has all secrets in order."""
+
+    domain: Secrets
+    entropy_l: float | None = None
+    recursive_cl: tuple[Fraction, int] | None = None
+    t: Fraction | None = None
+    ground: str = "equal"
+
+    def hold(self, held: Secrets, everywhere: Secrets) -> bool:
+        """Return whether a part with these secrets, one for each record, has the properties in the table with those."""
+        counts = [held.count(secret) for secret in self.domain]
+        shares = [Fraction(count, len(held)) for count in counts]
+        if self.entropy_l is not None:
+            entropy = -math.fsum(share * math.log(share) for share in shares if share)
+            if entropy < math.log(self.entropy_l) - 1e-9:
+                return False
+        if self.recursive_cl is not None:
+            (c, l), ranked = self.recursive_cl, sorted(counts, reverse=True)
+            if not ranked[0] < c * sum(ranked[l - 1 :]):
+                return False
+        if self.t is None:
+            return True
+        whole = [Fraction(everywhere.count(secret), len(everywhere)) for secret in self.domain]
+        differences = [share - other for share, other in zip(shares, whole, strict=True)]
+        if self.ground == "equal":
+            return sum(abs(difference) for difference in differences) / 2 <= self.t
+        return sum(abs(total) for total in accumulate(differences)) <= self.t * (len(self.domain) - 1)
+
+
+@dataclass(frozen=True)
 class Run:
-    """One run of Mondrian over the rows of a table: `level` is k or l, by `diversity`; `persons` are those of the rows."""
+    """One run of Mondrian over the rows of a table: `level` is k or l, by `diversity`; `persons` are those of the rows.
+
+    `properties` are further ones; with them a part needs at least `least` records, or persons.
+    """
 
     records: Records
     secrets: Secrets
@@ -108,15 +145,27 @@ class Run:
     diversity: bool
     variant: str
     persons: Sequence[Any] | None = None
+    properties: Properties | None = None
+    least: int = 1
     tighten: bool = True
 
     def valid(self, part: Node) -> bool:
-        """Return whether the part is large enough, and for l-diversity also varied and level enough."""
+        """Return whether the part is large enough, for l-diversity also varied and level enough, and has all properties."""
+        if self.properties is not None and not self.has_properties(part, self.properties):
+            return False
         if self.persons is not None:
             return self.valid_in_persons(part, self.persons)
         counts = Counter(self.secrets[row] for row in part.rows)
         varied = len(counts) >= self.level and max(counts.values()) * self.level <= len(part.rows)
         return len(part.rows) >= self.level and (varied or not self.diversity)
+
+    def has_properties(self, part: Node, properties: Properties) -> bool:
+        """Return whether the part has enough records, or persons, and the properties; a person has each secret once."""
+        persons = list(range(len(self.records))) if self.persons is None else self.persons
+        held = {(persons[row], self.secrets[row]) for row in part.rows}
+        everywhere = set(zip(persons, self.secrets, strict=True))
+        is_large = len({person for person, _ in held}) >= self.least
+        return is_large and properties.hold([secret for _, secret in held], [secret for _, secret in everywhere])
 
     def valid_in_persons(self, part: Node, persons: Sequence[Any]) -> bool:
         """Return the same where a person counts once, and once for each of its secrets."""
@@ -166,15 +215,22 @@ def mondrian(
     l: int | None = None,
     variant: str = "strict",
     persons: Sequence[Any] | None = None,
+    properties: Properties | None = None,
     tighten: bool = True,
 ) -> Node:
     """Return the split tree of the table; its leaves are the published classes."""
     level = k if l is None else l
-    if level is None or (k is not None and l is not None):
-        raise ValueError(f"exactly one of k and l must be given; got k={k}, l={l}")
+    if level is None and properties is None:
+        raise ValueError("k, l or properties must be given")
     if variant not in VARIANTS:
         raise ValueError(f"variant must be one of {VARIANTS}; got {variant!r}")
-    run = Run(records, secrets, attributes, level, l is not None, variant, persons, tighten)
+    if k is not None and l is not None and properties is None:
+        properties = Properties(sorted(set(secrets)))
+    least = 1
+    if properties is not None:
+        tail = 1 if properties.recursive_cl is None else properties.recursive_cl[1]
+        least = max(k or 1, math.ceil(properties.entropy_l or 1), tail)
+    run = Run(records, secrets, attributes, level or 1, l is not None, variant, persons, properties, least, tighten)
     return run.grow(Node(list(range(len(records))), [attribute.top for attribute in attributes]))
 
 
@@ -226,15 +282,16 @@ def leave_one_out(
     variant: str = "strict",
     domain: Secrets | None = None,
     tighten: bool = True,
+    properties: Properties | None = None,
 ) -> list[tuple[list[float], list[float]]]:
     """Return every row's belief from the release of D and from the release of D without that row."""
     domain = sorted(set(secrets)) if domain is None else domain
-    full = mondrian(records, secrets, attributes, k=k, l=l, variant=variant, tighten=tighten)
+    full = mondrian(records, secrets, attributes, k=k, l=l, variant=variant, properties=properties, tighten=tighten)
     beliefs = []
     for i, target in enumerate(records):
         others = [*records[:i], *records[i + 1 :]]
         kept = [*secrets[:i], *secrets[i + 1 :]]
-        without = mondrian(others, kept, attributes, k=k, l=l, variant=variant, tighten=tighten)
+        without = mondrian(others, kept, attributes, k=k, l=l, variant=variant, properties=properties, tighten=tighten)
         present = believe(full, secrets, attributes, target, domain)
         beliefs.append((present, believe(without, kept, attributes, target, domain)))
     return beliefs

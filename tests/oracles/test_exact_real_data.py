@@ -16,8 +16,8 @@ from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
 from dit_dask.engines import ReleaseProcedure, brute_force, exact
-from dit_dask.sanitizers.claims import KAnonymity, LDiversity
 from dit_dask.sanitizers.mondrian import Mondrian
+from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.values.hierarchy import parse
 from dit_dask.values.schema import Attribute, Schema, Secret
 from dit_dask.values.table import Table, collapse
@@ -33,11 +33,11 @@ INTERNET = (
 )
 NUMERIC = ("age", "hours-per-week")
 RULES = {
-    "k=5": Mondrian(KAnonymity(5), (5, False, True)),
-    "k=5 basic": Mondrian(KAnonymity(5), (5, False, False)),
-    "k=20": Mondrian(KAnonymity(20), (20, False, True)),
-    "l=3": Mondrian(LDiversity(3), (3, True, True)),
-    "l=3 not tightened": Mondrian(LDiversity(3), (3, True, False)),
+    "k=5": Mondrian(Predicates(k=5)),
+    "k=5 basic": Mondrian(Predicates(k=5, strict=False)),
+    "k=20": Mondrian(Predicates(k=20)),
+    "l=3": Mondrian(Predicates(l=3)),
+    "l=3 not tightened": Mondrian(Predicates(l=3, tighten=False)),
 }
 
 

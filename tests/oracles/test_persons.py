@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import dit_dask as dit
 from tests.oracles import reference
+from tests.oracles.test_predicates import reference_keys
 from tests.properties.strategies import People, people
 
 ADVERSARIES: dict[str, Callable[..., list[float]]] = {
@@ -23,7 +24,7 @@ ADVERSARIES: dict[str, Callable[..., list[float]]] = {
 }
 
 
-def loop(table: People, persons: Sequence[int], rule: dict[str, int]) -> dict[str, np.ndarray]:
+def loop(table: People, persons: Sequence[int], rule: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return (rows,) for each adversary: the distance about a row when all rows of its person are removed."""
     domain = sorted(set(table.secrets))
     full = reference.mondrian(table.records, table.secrets, table.attributes, persons=persons, **rule)
@@ -38,6 +39,34 @@ def loop(table: People, persons: Sequence[int], rule: dict[str, int]) -> dict[st
                 after = believe(rest, secrets, table.attributes, table.records[row], domain)
                 found[name][row] = reference.emd(before, after)
     return found
+
+
+PROPERTIES = st.sampled_from(
+    (
+        {"t": 0.3},
+        {"t": 0.5, "k": 2},
+        {"entropy_l": 1.5},
+        {"entropy_l": 1.3, "k": 3, "l": 2},
+        {"recursive_cl": [4, 2]},
+        {"recursive_cl": [9, 2], "t": 0.6},
+    )
+)
+
+
+@settings(deadline=None, derandomize=True, database=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@given(people(most_rows=30, least_rows=14), PROPERTIES, st.data())
+def test_every_property_counts_persons(
+    tmp_path_factory: pytest.TempPathFactory, table: People, asked: dict[str, Any], data: st.DataObject
+) -> None:
+    rows = len(table.frame)
+    drawn = data.draw(st.lists(st.integers(0, data.draw(st.sampled_from((9, 20)))), min_size=rows, max_size=rows))
+    persons = [5, 6, 7, 8, 5, *drawn[5:]]
+    result = audit(table, persons, asked, tmp_path_factory.mktemp("persons"))
+    keys = reference_keys(asked, tuple(sorted(set(table.secrets))))
+    expected = loop(table, persons, {key: value for key, value in keys.items() if value is not None})
+    np.testing.assert_allclose(
+        result.distances(result.tests[0]["test"])["distance"], np.maximum(*expected.values()), atol=1e-12
+    )
 
 
 def largest(values: np.ndarray, persons: Sequence[int]) -> np.ndarray:

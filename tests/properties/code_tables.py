@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
@@ -11,8 +12,8 @@ from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
 from dit_dask.engines import ReleaseProcedure
-from dit_dask.sanitizers.claims import KAnonymity, LDiversity
 from dit_dask.sanitizers.mondrian import Mondrian
+from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.values.arrays import Codes
 from dit_dask.values.hierarchy import Hierarchy, flat, parse
 from dit_dask.values.release import Release
@@ -102,17 +103,36 @@ def _recode(schema: Schema, matrix: np.ndarray) -> np.ndarray:
     return codes
 
 
+KEYS = ("k", "l", "entropy_l", "recursive_cl", "t")
+
+
+@st.composite
+def predicates(draw: st.DrawFn, *more: str) -> Predicates:
+    """Draw one property or several at once; those named are among them."""
+    asked = draw(st.sets(st.sampled_from(KEYS), min_size=0 if more else 1, max_size=3), label="asked") | set(more)
+    drawn = {
+        "k": st.integers(2, 8),
+        "l": st.integers(2, 4),
+        "entropy_l": st.sampled_from((1.2, 1.5, 2, 2.5, 3)),
+        "recursive_cl": st.tuples(st.sampled_from((Fraction(1, 2), Fraction(1), Fraction(3), Fraction(8))), st.integers(2, 4)),
+        "t": st.sampled_from((Fraction(1, 20), Fraction(1, 5), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10), Fraction(1))),
+    }
+    keys = {key: draw(drawn[key], label=key) for key in KEYS if key in asked}
+    return Predicates(**keys, ground=draw(st.sampled_from(("equal", "ordered"))))
+
+
 @st.composite
 def procedures(draw: st.DrawFn) -> ReleaseProcedure:
-    """Draw k-anonymity, strict or basic, or l-diversity, with the distance of the papers."""
-    if draw(st.booleans(), label="diverse"):
-        need = draw(st.integers(2, 5), label="l")
+    """Draw k-anonymity, strict or basic, l-diversity, or other properties, with the distance of the papers."""
+    kind = draw(st.sampled_from(("diverse", "anonymous", "any")))
+    if kind == "any":
+        asked = draw(predicates())
+    elif kind == "diverse":
         tighten = draw(st.sampled_from((True, True, False)), label="tighten")
-        sanitizer = Mondrian(LDiversity(need), (need, True, tighten))
+        asked = Predicates(l=draw(st.integers(2, 5), label="l"), tighten=tighten)
     else:
-        need, strict = draw(st.integers(2, 8), label="k"), draw(st.booleans(), label="strict")
-        sanitizer = Mondrian(KAnonymity(need), (need, False, strict))
-    return ReleaseProcedure(sanitizer, TF(), {"bernoulli-nb": BernoulliNB()}, SIMPLE["emd"], 0, "test")
+        asked = Predicates(k=draw(st.integers(2, 8), label="k"), strict=draw(st.booleans(), label="strict"))
+    return ReleaseProcedure(Mondrian(asked), TF(), {"bernoulli-nb": BernoulliNB()}, SIMPLE["emd"], 0, "test")
 
 
 def assert_same_release(found: Release, expected: Release, targets: Sequence[Codes]) -> None:

@@ -17,8 +17,8 @@ from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
 from dit_dask.engines import ReleaseProcedure, brute_force, exact
 from dit_dask.sanitizers import Sanitizer
-from dit_dask.sanitizers.claims import LDiversity
 from dit_dask.sanitizers.mondrian import Mondrian
+from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.sanitizers.suppressed import Suppressed
 from dit_dask.values.table import Table
@@ -65,7 +65,7 @@ def test_beliefs_equal_brute_force_for_every_record(most_rows: int, examples: in
 @settings(UNHURRIED, max_examples=150)
 @given(tables(120), st.integers(2, 4))
 def test_beliefs_from_bounds_that_are_not_tightened_equal_brute_force(table: Table, need: int) -> None:
-    assert_equal_to_brute_force(table, Mondrian(LDiversity(need), (need, True, False)))
+    assert_equal_to_brute_force(table, Mondrian(Predicates(l=need, tighten=False)))
 
 
 @settings(UNHURRIED, max_examples=60)

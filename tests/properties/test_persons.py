@@ -13,6 +13,7 @@ from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
 from dit_dask.engines import ReleaseProcedure, brute_force, exact
+from dit_dask.sanitizers.mondrian import Mondrian
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.sanitizers.suppressed import Suppressed
 from dit_dask.values.table import Table, collapse
@@ -47,8 +48,7 @@ def test_every_release_without_a_person_equals_sanitising_again(table: Table, pr
 @settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), max_examples=100)
 @given(tables(60), procedures(), st.data())
 def test_persons_of_one_row_each_are_rows(table: Table, procedure: ReleaseProcedure, data: st.DataObject) -> None:
-    need, diverse, _ = procedure.sanitizer.rule
-    sanitizer = replace(procedure.sanitizer, rule=(need, diverse, True))
+    sanitizer = Mondrian(replace(procedure.sanitizer.predicates, strict=True, tighten=True))
     codes, secret = np.repeat(table.codes, table.weights, axis=0), np.repeat(table.secret, table.weights)
     persons = np.array(data.draw(st.permutations(range(len(codes)))), np.int64)
     found = sanitizer.release(collapse(table.schema, codes, secret, persons)[0], RNG)

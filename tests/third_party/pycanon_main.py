@@ -18,6 +18,8 @@ for path in request["paths"]:
             "k": int(anonymity.k_anonymity(table, keys)),
             "l": int(anonymity.l_diversity(table, keys, secret)),
             "t": float(anonymity.t_closeness(table, keys, secret)),
+            "entropy_l": int(anonymity.entropy_l_diversity(table, keys, secret)),
+            "recursive_cl": [float(one) for one in anonymity.recursive_c_l_diversity(table, keys, secret)],
         }
     )
 json.dump(answers, sys.stdout)

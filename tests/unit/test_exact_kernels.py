@@ -22,6 +22,7 @@ from dit_dask.kernels.exact_outcomes import (
     LOW,
     LOW_WITHOUT,
 )
+from dit_dask.sanitizers.predicates import Predicates
 
 
 def call(kernel: Any, arguments: int) -> Callable[..., Any]:
@@ -71,7 +72,7 @@ def test_arrange_is_stable_and_says_where_each_side_ends() -> None:
 def test_counting_parts_down_a_hierarchy_leaves_no_trace_after_clearing() -> None:
     rows = rows_of((0, 1, 2), (1, 0, 1), (2, 1, 4))
     turns, part = np.array([0, 0, 1], np.int32), np.arange(3, dtype=np.int32)
-    counts = np.zeros((2, 5), np.int64)
+    counts = np.zeros((2, 2 + weigh.EXTRA), np.int64)
     call(weigh.count_parts, 8)(rows, part, 0, -1, turns, 0, True, counts)
     assert counts[:, :4].tolist() == [[1, 2, 3, 2], [0, 4, 4, 4]]
     call(weigh.clear_parts, 6)(rows, part, 0, turns, 0, counts)
@@ -111,9 +112,10 @@ def test_a_node_too_small_to_split_has_bounds_only() -> None:
 def test_only_the_sole_most_frequent_secret_lowers_the_maximum() -> None:
     verdict = np.empty(3, np.int64)
     judge = call(exact_outcomes.judge_side, 3)
-    judge(np.array([3, 1, 2, 6, 3, 0]), 2, verdict)  # without one of five: 3 of 5 is too many, 2 of 5 is not
+    rule, rest = Predicates(l=2).rule(np.array([9, 9, 9])), [0] * (weigh.EXTRA - 2)
+    judge(np.array([3, 1, 2, 6, 3, *rest]), rule, verdict)  # without one of five: 3 of 5 is too many, 2 of 5 is not
     assert verdict.tolist() == [1, 0, 0]
-    judge(np.array([2, 2, 0, 4, 2, 0]), 2, verdict)
+    judge(np.array([2, 2, 0, 4, 2, *rest]), rule, verdict)
     assert verdict.tolist() == [0, 0, 0]
 
 

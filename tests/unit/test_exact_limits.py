@@ -17,8 +17,8 @@ from dit_dask.encoders.tf import TF
 from dit_dask.engines import ReleaseProcedure, brute_force, exact
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import Sanitizer
-from dit_dask.sanitizers.claims import KAnonymity
 from dit_dask.sanitizers.mondrian import Mondrian
+from dit_dask.sanitizers.predicates import Predicates
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.sanitizers.suppressed import Suppressed
 from dit_dask.values.hierarchy import parse
@@ -26,7 +26,7 @@ from dit_dask.values.schema import Attribute, Schema, Secret
 from dit_dask.values.table import Table, collapse
 
 ADVERSARIES = {"bernoulli-nb": BernoulliNB()}
-PROCEDURE = ReleaseProcedure(Mondrian(KAnonymity(2), (2, False, True)), TF(), ADVERSARIES, SIMPLE["emd"], 0, "test")
+PROCEDURE = ReleaseProcedure(Mondrian(Predicates(k=2)), TF(), ADVERSARIES, SIMPLE["emd"], 0, "test")
 
 
 def small_table() -> Table:
@@ -80,7 +80,7 @@ def test_nothing_can_be_learned_without_the_only_record(sanitizer: Sanitizer, ad
         engine.influence(table, np.arange(1), procedure)
 
 
-@pytest.mark.parametrize("sanitizer", [Mondrian(KAnonymity(5), (5, False, True)), Raw(), Suppressed()])
+@pytest.mark.parametrize("sanitizer", [Mondrian(Predicates(k=5)), Raw(), Suppressed()])
 def test_many_sensitive_values_take_little_memory(sanitizer: Sanitizer) -> None:
     """1,500 nearly distinct salaries: all beliefs of one adversary at once would take 36 MB, all coverage 108 MB."""
     rng, rows = np.random.default_rng(0), 1500

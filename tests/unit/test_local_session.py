@@ -16,8 +16,8 @@ from dit_dask.execution.session import TaskSession
 from dit_dask.execution.stall import StalledError, Watchdog
 
 
-def in_session(work: Callable[[TaskSession], Any], stall_seconds: float | None = None) -> Any:
-    return TaskRunner(None, Watchdog(stall_seconds)).run(work)
+def in_session(work: Callable[[TaskSession], Any], stall_seconds: float | None = None, threads: int = 1) -> Any:
+    return TaskRunner(None, Watchdog(stall_seconds), threads=threads).run(work)
 
 
 def submit(session: TaskSession, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -124,9 +124,29 @@ def test_tasks_that_wait_at_the_end_of_a_session_are_not_run() -> None:
         in_session(work)
     ended.set()
     for thread in threading.enumerate():
-        if thread.name == "dit-tasks":
+        if thread.name.startswith("dit-tasks"):
             thread.join()
     assert not calls
+
+
+def test_threads_run_tasks_at_the_same_time_and_wait_for_those_they_need() -> None:
+    together = threading.Barrier(2, timeout=60)
+    calls: list[str] = []
+
+    def meet(name: str) -> str:
+        together.wait()
+        calls.append(name)
+        return name
+
+    def work(session: TaskSession) -> Any:
+        pair = [submit(session, meet, name, wanted=False) for name in "ab"]
+        joined = [submit(session, "".join, pair) for _ in range(4)]
+        done = list(session.completed())
+        assert set(done) == set(joined)
+        return [session.result(task) for task in done]
+
+    assert in_session(work, threads=2) == ["ab"] * 4
+    assert sorted(calls) == ["a", "b"]  # nothing was called twice
 
 
 def test_results_are_freed_when_nobody_needs_them() -> None:

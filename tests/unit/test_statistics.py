@@ -85,11 +85,21 @@ def test_duplicates_count_once_among_distinct_records() -> None:
 
 
 SHARES = {"mean": 0.25, "worst": 0.5, "worst_at_most": 0.75, "noise_mean": 0.125, "noise_worst": 0.25}
+BIAS = {"delta": 0.1, "mean": 0.05}
+CURVE = [{"epsilon": 0.5, "mean": 0.1, "worst": 0.4, "at_least": 0.1, "at_most": 0.8, "noise_worst": 0.2}]
 EXCESS = {"mean": {"estimate": 0.125, "interval": [0.0, 0.5]}, "share_over[0.1]": {"estimate": 0.5, "interval": [0.0, 1.0]}}
 REPEATS = {"count": 30, "noise": 0.125, "over": {"0.001": SHARES, "0.1": SHARES}, "expected_noise": 0.0625}
+UTILITY = {
+    "certainty_penalty": 0.25,
+    "discernibility": 90,
+    "average_class": 6.0,
+    "average_class_over_k": None,
+    "query_error": {"0.25": 0.0, "0.5": 0.125, "0.75": 0.25, "0.95": 1.5},
+    "tvd": {"1": 0.0, "2": 0.125},
+}
 OPTIONAL = {
     "exact": {},
-    "repeated": {"repeats": REPEATS | {"p_value": 0.01, "significant": 3, "excess": EXCESS}},
+    "repeated": {"repeats": REPEATS | {"p_value": 0.01, "significant": 3, "excess": EXCESS, "bias": BIAS, "curve": CURVE}},
     "simulated": {
         "largest_unbiased": 0.5,
         "delta_interval": [0.25, 0.75],
@@ -104,9 +114,9 @@ OPTIONAL = {
 @pytest.mark.parametrize("kind", OPTIONAL)
 def test_a_summary_is_read_and_written_without_any_change(kind: str) -> None:
     statistics = describe(distribution([0.0, 0.25, math.inf])).document()
-    document = DOCUMENT | statistics | OPTIONAL[kind]
+    document = DOCUMENT | statistics | UTILITY | OPTIONAL[kind]
     names = ["test", "parameters", "engine", "engine_reason", *statistics]
-    names += ["classes", "smallest_class", "claim_holds", "claim_broken"]
+    names += ["classes", "smallest_class", *UTILITY, "claim_holds", "claim_broken"]
     names += ["worst_adversary", "adversaries", "attainable", *OPTIONAL[kind], "seconds"]
     ordered = {name: document.get(name) for name in names}
     summary = Summary.read(json.loads(json.dumps(ordered)))

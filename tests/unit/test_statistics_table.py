@@ -17,6 +17,7 @@ from dit_dask.audit.statistics import Distribution, Statistic, describe
 from dit_dask.audit.summary import TestSummary as Summary
 from dit_dask.audit.verdict import Evidence, RunVerdict, already_failed, judge
 from dit_dask.reporting import compare, history
+from dit_dask.reporting.blocks import ReportedRun
 from dit_dask.reporting.html import render
 from dit_dask.reporting.text import text_table
 from dit_dask.storage.folder import Folder
@@ -24,13 +25,9 @@ from dit_dask.storage.location import Location
 from tests.manifests import new_manifest
 from tests.unit.summaries import DOCUMENT
 
-MANIFEST = {
-    "config": {"name": "people", "schema": {"sensitive": {"name": "disease"}, "quasi_identifiers": {"age": {}}}, "gates": []},
-    "input": {"read": 4, "used": 4, "dropped": 0, "persons": None},
-    "versions": {"dit_dask": "0"},
-    "seed": 0,
-    "secrets": ["disease"],
-}
+SCHEMA = {"sensitive": {"name": "disease"}, "quasi_identifiers": {"age": {"kind": "numeric"}}}
+CONFIG = {"name": "people", "data": {"source": "people.csv"}, "schema": SCHEMA, "gates": []}
+
 TODAY = [
     *(
         "records",
@@ -46,7 +43,9 @@ TODAY = [
         "largest_gain",
         "skipped",
     ),
-    *("classes", "smallest_class", "seconds"),
+    *("classes", "smallest_class"),
+    *("certainty_penalty", "discernibility", "average_class", "average_class_over_k", "query_error", "tvd"),
+    "seconds",
 ]
 
 
@@ -83,7 +82,7 @@ def test_the_table_is_what_summaries_say_today() -> None:
     assert [one.name for one in statistics.STATISTICS] == TODAY
     assert list(audited().document()) == [
         *("test", "parameters", "engine", "engine_reason", *TODAY[:12]),
-        *("classes", "smallest_class", "claim_holds", "claim_broken"),
+        *(*TODAY[12:-1], "claim_holds", "claim_broken"),
         *("worst_adversary", "adversaries", "attainable", "seconds"),
     ]
 
@@ -100,14 +99,14 @@ def test_another_statistic_is_one_more_row(monkeypatch: pytest.MonkeyPatch) -> N
     header, line = text_table([summary]).splitlines()
     assert "median of nonzero" in header
     assert " 0.375 " in line
-    page = render(MANIFEST, [summary], [], RunVerdict(), {})
-    assert "<th>median of nonzero</th>" in page
+    page = render(ReportedRun("people-1", new_manifest(config=CONFIG), [summary], [], RunVerdict(), {}))
+    assert '<th scope="col">median of nonzero</th>' in page
     assert "<td>0.375</td>" in page
     one = compare.ComparedRun("here", new_manifest(), [summary])
     compared = compare.text(one, one).splitlines()
     assert "median of nonzero 1  median of nonzero 2" in compared[0]
     assert compared[1].split().count("0.375") == 2
-    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]))
+    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]), None)
     assert result.summary["median_nonzero"].tolist() == [0.375]
     kept = Figures.of(summary)
     assert Figures.read(kept.document()).figures["median_nonzero"] == 0.375
@@ -128,7 +127,7 @@ def test_another_statistic_may_have_keys(monkeypatch: pytest.MonkeyPatch) -> Non
     header, line = text_table([summary]).splitlines()
     assert header.split()[:2] == ["test", "d<0.25"]
     assert line.split()[1] == "60%"
-    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]))
+    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]), None)
     assert result.summary["share_under[0.25]"].tolist() == [0.6]
 
 

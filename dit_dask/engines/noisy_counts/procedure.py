@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dit_dask import seeds
 from dit_dask.engines.gain import Shift, mark_predictions
 from dit_dask.engines.influence import EffectiveEpsilon, Estimates, EstimateSummary, Influence, Simulation
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss, privacy_loss, released_beliefs
 from dit_dask.engines.noisy_counts.patterns import count
 from dit_dask.engines.noisy_counts.simulation import Sampling, Simulated, delta_interval, simulate
 from dit_dask.kernels import laplace
+from dit_dask.measures.utility.figures import Utility, measure_frequencies
 from dit_dask.sanitizers.claims import Recheck
 from dit_dask.sanitizers.noise import Protection
+from dit_dask.sanitizers.raw import Raw
+from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Floats, Ints
-    from dit_dask.values.release import Release
 
 WORST = 5  # records on which the noise itself is checked
 ADVERSARY = "counts"  # the name of the one who reads the published counts
@@ -52,11 +55,20 @@ class NoisyCounts:
         """Counts call nothing."""
         raise TypeError("noisy counts have no external sanitizer")
 
-    def recheck(self, table: Table) -> tuple[Recheck, PrivacyLoss | None]:
-        """Compare the noise with its epsilon, where samples can refute it."""
+    def recheck(self, table: Table) -> tuple[Recheck, PrivacyLoss | None, Utility]:
+        """Compare the noise with its epsilon, where samples can refute it, and noisy counts with the true ones."""
         loss = shown_loss(table, self)
         holds = None if loss is None else not loss.contradicts(self.protection.epsilon or 0.0)
-        return Recheck(None, None, holds, 0, 0), loss
+        seed = self.sampling.seed
+        return Recheck(None, None, holds, 0, 0), loss, measure_frequencies(table, self.publish_counts(table), seed)
+
+    def publish_counts(self, table: Table) -> Release:
+        """Draw the noise of every tuple of the table once; the counts are numbers >= 0, and need not be whole."""
+        exact = Raw().release(table, seeds.stream(0))
+        rng = seeds.stream(self.sampling.seed, "noisy counts", self.sampling.mechanism.key)
+        noise = self.sampling.mechanism.noise(rng, exact.counts.size).reshape(exact.counts.shape)
+        noisy: Any = np.maximum(exact.counts + noise, 0.0)
+        return Release(exact.schema, exact.published, noisy)
 
     def summarise_estimates(self, table: Table, estimates: Estimates, loss: PrivacyLoss | None) -> EstimateSummary:
         """An interval for delta, and the epsilon that the noise loses at least."""

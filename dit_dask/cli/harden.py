@@ -1,0 +1,69 @@
+"""dit harden: which persons must be left out of the table for the gates to pass."""
+
+from __future__ import annotations
+
+import argparse
+
+from dit_dask.cli import interrupts
+from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand, add_config, add_set, add_show_values, demo_arguments
+from dit_dask.cli.run import prepare_workers, read_configured
+from dit_dask.cli.terminal import write_line, write_lines
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of hardening."""
+    add_config(parser)
+    parser.add_argument(
+        "--max-removed", required=True, metavar="N", help="persons that may be left out: a number, or a percentage such as 1%%"
+    )
+    parser.add_argument("--test", metavar="ID", help="which test, if the config has several")
+    add_show_values(parser)
+    add_set(parser)
+    demo_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """dit harden."""
+    from dit_dask.deciding.decision_text import figure_table
+    from dit_dask.deciding.hardening import REMOVED, WARNINGS, Round
+    from dit_dask.deciding.hardening import harden as harden_config
+    from dit_dask.execution.progress import choose_progress
+    from dit_dask.reporting.documents import run_document
+    from dit_dask.reporting.text import number, verdict_lines
+    from dit_dask.storage.documents import dump_json
+
+    interrupts.raise_on_interrupt()
+    options.cluster = None
+    checked = read_configured(options)
+    progress = choose_progress(quiet=options.quiet)
+    workers = prepare_workers(checked, progress, debug=options.debug)
+
+    def report(one: Round) -> None:
+        progress.note(f"{one.removed:,} persons left out: delta {number(one.figures['delta'])}, {one.status}")
+
+    silent = choose_progress(quiet=True)
+    found = harden_config(checked, workers, silent, max_removed=options.max_removed, test=options.test, report=report)
+    loud = progress if options.json else choose_progress(quiet=False)
+    for warning in (*WARNINGS, *found.verdict.warnings):
+        loud.note(f"warning: {warning}")
+    if options.json:
+        result = found.result
+        document = run_document(result.folder.url, result.summaries, result.measures, found.verdict)
+        write_lines(dump_json(document | {"harden": found.document()}))
+    else:
+        rounds = [([str(place), f"{one.removed:,}"], one.figures, one.status) for place, one in enumerate(found.rounds)]
+        write_lines(figure_table(["round", "left out"], rounds))
+        for line in (*found.rises(), *verdict_lines(found.verdict.verdicts), found.reason):
+            write_line(line)
+        write_line(found.result.folder.url)
+    progress.note(f"personal data, not to be shared: who is left out, in {REMOVED} of {found.result.folder.url}")
+    return OK if found.passed else GATE_FAILED
+
+
+SUBCOMMAND = Subcommand(
+    "harden",
+    "leave the worst persons out of the table, round by round, until the gates pass",
+    "dit harden audit.yaml --max-removed 1%",
+    arguments,
+    run,
+)

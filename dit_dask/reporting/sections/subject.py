@@ -1,0 +1,73 @@
+"""What was audited: files, rows and persons, schema, sanitizers in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dit_dask.reporting.blocks import Block, Facts, ReportedRun, ReportSection, Span, Spans, Table, code, codes
+from dit_dask.reporting.text import number
+from dit_dask.reporting.words import sanitizer_words
+
+MOST_FILES = 10
+
+
+def subject(run: ReportedRun) -> ReportSection:
+    """The second section: what the verdict is about."""
+    manifest = run.manifest
+    used: list[Span] = [_counted(run)]
+    secrets = manifest.secrets
+    blocks: list[Block] = [
+        Facts(
+            [
+                ("audit", [code(manifest.config["name"])]),
+                ("data", _files(run)),
+                ("date", [manifest.timings.finished or manifest.timings.started]),
+                ("rows", used),
+                ("sensitive attributes" if len(secrets) > 1 else "sensitive attribute", codes(secrets)),
+                ("quasi-identifiers", _quasi_identifiers(manifest.config["schema"])),
+                *_person(manifest.config["schema"]),
+            ]
+        )
+    ]
+    if run.summaries:
+        rows: list[list[Span]] = [
+            [code(one.test), sanitizer_words(one.parameters["sanitizer"]), *_secret(one.parameters)] for one in run.summaries
+        ]
+        several = any(len(row) > 2 for row in rows)
+        header = ["test", "what is published", *(["sensitive attribute"] if several else [])]
+        blocks.append(Table("The releases that were tested", header, rows))
+    return ReportSection("audited", "What was audited", blocks)
+
+
+def _counted(run: ReportedRun) -> str:
+    found = run.manifest.input
+    persons = f" of {number(found.persons)} persons" if found.persons else ""
+    dropped = f"({number(found.dropped)} dropped as incomplete)"
+    return f"{number(found.used)} rows{persons} audited of {number(found.read)} read {dropped}"
+
+
+def _files(run: ReportedRun) -> Spans:
+    files = list(run.manifest.files) or [run.manifest.config["data"]["source"]]
+    shown = codes([str(name).rsplit("/", 1)[-1] or name for name in files[:MOST_FILES]])
+    return shown if len(files) <= MOST_FILES else [*shown, f" and {len(files) - MOST_FILES:,} more files"]
+
+
+def _quasi_identifiers(schema: Mapping[str, Any]) -> Spans:
+    spans: list[Span] = []
+    for name, column in schema["quasi_identifiers"].items():
+        how = [str(column["kind"]), *(["with a hierarchy"] if column.get("hierarchy") else [])]
+        spans += [", "] if spans else []
+        spans += [code(name), f" ({', '.join(how)})"]
+    return spans
+
+
+def _person(schema: Mapping[str, Any]) -> list[tuple[str, Spans]]:
+    name = schema.get("subject")
+    spans: list[Span] = [code(name), " says whose rows belong together"] if name else ["every row is taken for one person"]
+    return [("persons", spans)]
+
+
+def _secret(parameters: Mapping[str, Any]) -> list[Span]:
+    name = parameters.get("sensitive")
+    return [code(name)] if name else []

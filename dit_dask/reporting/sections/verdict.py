@@ -1,0 +1,122 @@
+"""The verdict in words: what was decided and why, which adversary, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dit_dask.audit.gates import CLAIMS
+from dit_dask.audit.summary import TestSummary
+from dit_dask.audit.verdict import Verdict
+from dit_dask.reporting.blocks import (
+    Block,
+    Listing,
+    Marked,
+    Notice,
+    ReportedRun,
+    ReportSection,
+    Span,
+    Spans,
+    Strong,
+    Table,
+    code,
+    paragraph,
+)
+from dit_dask.reporting.text import WORDS, number
+
+MOST_REASONS = 8
+
+
+def verdict(run: ReportedRun) -> ReportSection:
+    """The first section: status, reasons, next steps, then every check."""
+    chosen = [one for one in run.verdict.verdicts if one.status == run.verdict.status and not one.passed]
+    blocks: list[Block] = [Notice(run.verdict.status, [_headline(run), *_worst_case(run)])]
+    if chosen:
+        reasons = [_reason(one) for one in chosen[:MOST_REASONS]]
+        more = len(chosen) - MOST_REASONS
+        blocks.append(Listing([*reasons, *([[f"{more:,} more, in the table below"]] if more > 0 else [])]))
+    blocks.append(paragraph(Strong("Next: "), *next_steps(run)))
+    if run.verdict.verdicts:
+        blocks.append(_checks(run.verdict.verdicts))
+    return ReportSection("verdict", "Verdict", blocks)
+
+
+def _headline(run: ReportedRun) -> Spans:
+    verdicts = run.verdict.verdicts
+    count = sum(one.status == run.verdict.status for one in verdicts)
+    checks = "1 check" if len(verdicts) == 1 else f"{len(verdicts):,} checks"
+    if run.verdict.status == "passed":
+        return [Strong("PASS."), f" {'The only check' if len(verdicts) == 1 else f'All {checks}'} passed."]
+    if run.verdict.status == "failed":
+        return [Strong("FAIL."), f" {count:,} of {checks} failed."]
+    if run.verdict.status == "inconclusive":
+        why = f" {count:,} of {checks} could not be decided, most often because they could not have failed on this data."
+        return [Strong("INCONCLUSIVE."), why, " That is not a pass."]
+    words: list[Span] = ["No gate was set, so this audit permits and forbids nothing."]
+    if not run.summaries:
+        words.append(" No inference test was run.")
+    return [*words, " What the measures below say is not judged either."] if run.measures else words
+
+
+def worst_test(summaries: Sequence[TestSummary]) -> TestSummary | None:
+    """The sanitised test with the largest delta, or any test if none is sanitised."""
+    known = [one for one in summaries if one.delta is not None]
+    judged = [one for one in known if one.is_sanitised] or known
+    return max(judged, key=lambda one: one.delta or 0.0, default=None)
+
+
+def _worst_case(run: ReportedRun) -> list[Spans]:
+    worst = worst_test(run.summaries)
+    if worst is None:
+        return []
+    found: list[Span] = ["The largest influence of one person is ", Strong(f"delta = {number(worst.delta)}")]
+    found += [" in ", code(worst.test)]
+    if worst.worst_adversary:
+        found += [", found by the adversary ", code(worst.worst_adversary)]
+    return [[*found, "."]]
+
+
+def _reason(one: Verdict) -> Spans:
+    where: list[Span] = [code(one.test), ": "] if one.test else []
+    found: list[Span] = [" (adversary ", code(one.adversary), ")"] if one.adversary else []
+    return [*where, code(one.gate), " – ", one.reason, *found]
+
+
+def next_steps(run: ReportedRun) -> Spans:
+    """What to do, by the status."""
+    if run.verdict.status == "passed":
+        return [
+            "publish exactly the release that was audited, and keep the evidence: ",
+            code(f"dit report {run.name} --pack evidence.zip"),
+            ". A pass holds for this table, this sanitizer and these adversaries; it is evidence, not a proof.",
+        ]
+    if run.verdict.status == "failed":
+        broken = any(one.gate == CLAIMS and one.status == "failed" for one in run.verdict.verdicts)
+        first = "do not publish. A broken claim is a fault of the sanitizer: mend it first. " if broken else "do not publish. "
+        return [
+            first,
+            code(f"dit explain {run.name}"),
+            " says who is at most risk and why; ",
+            code("dit tune CONFIG"),
+            " finds the weakest parameter that meets the gates.",
+        ]
+    if run.verdict.status == "inconclusive":
+        return [
+            "do not publish on this ground. Ask more adversaries (",
+            code("adversary: panel"),
+            "), give the sensitive attribute fewer values, use more rows, or set a limit that this data could break.",
+        ]
+    return [
+        "decide what is acceptable and set it as a gate, such as ",
+        code("gates: [delta <= 0.1, claims hold]"),
+        ", or judge this run: ",
+        code(f"dit gate {run.name} --fail-on 'delta > 0.1'"),
+        ".",
+    ]
+
+
+def _checks(verdicts: Sequence[Verdict]) -> Table:
+    rows = [
+        [code(one.test) if one.test else "–", code(one.gate), one.reason, Marked(WORDS[one.status], one.status)]
+        for one in verdicts
+    ]
+    return Table("Every check of every test", ["test", "gate", "found", "result"], rows)
