@@ -186,7 +186,7 @@ def _verdict(rows: Sequence[Mapping[str, Any]], title: str) -> str:
     if mine["rank"] == 1:
         return f"{what}: TF-TF is first ({printed})."
     return (
-        f"{what}: TF-TF is number {mine['rank']} ({printed}); first is {best['encoding']} with {best['accuracy']:.2%}, ahead by "
+        f"{what}: TF-TF is number {mine['rank']} ({printed}); first is {best['encoding']} with {best['accuracy']:.2%}, by "
         f"{best['accuracy'] - mine['accuracy']:.2%}. The paper prints the same accuracy for both on Adult."
     )
 
