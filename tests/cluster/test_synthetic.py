@@ -95,7 +95,7 @@ def test_a_run_finds_what_the_functions_find_and_shows_no_record(folder: Path) -
     assert (accuracy["records"], accuracy["dropped"]) == (250, 1)
     for entry, name in ((fresh, "fresh"), (copies, "copies")):
         found = dit.closeness(training, read(folder, name), holdout, "gower")
-        assert entry["passed"] == found.passed == (name == "fresh")
+        assert entry["passed"] is found.passed is (name == "fresh")
         assert entry["reason"] == found.reason
         assert entry["share_nearer_training"] == found.share_nearer_training
         assert [test["p"] for test in entry["by_value"]] == [test.p for test in found.tests]

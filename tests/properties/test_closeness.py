@@ -18,7 +18,7 @@ from tests.oracles.nearest import nearest_two
 from tests.properties.mixed_frames import mixed_frames
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(frames=mixed_frames(), distance=st.sampled_from(space.DISTANCES), bins=st.integers(2, 6))
 def test_neighbours_equal_brute_force_to_the_bit(frames: list[pd.DataFrame], distance: str, bins: int) -> None:
     training, synthetic, holdout = frames
@@ -29,7 +29,7 @@ def test_neighbours_equal_brute_force_to_the_bit(frames: list[pd.DataFrame], dis
         assert nndr.tolist() == [1.0 if second == 0 else first / second for first, second in expected]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(frames=mixed_frames(most=60), distance=st.sampled_from(space.DISTANCES))
 def test_neither_blocks_nor_trees_change_a_bit(frames: list[pd.DataFrame], distance: str) -> None:
     whole = closeness(*frames, distance)
@@ -39,7 +39,7 @@ def test_neither_blocks_nor_trees_change_a_bit(frames: list[pd.DataFrame], dista
         assert getattr(cut, name).tobytes() == getattr(whole, name).tobytes()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(frames=mixed_frames(most=60), seed=st.integers(0, 99))
 def test_row_order_does_not_matter(frames: list[pd.DataFrame], seed: int) -> None:
     training, synthetic, holdout = frames

@@ -8,9 +8,8 @@ import pytest
 
 import dit_dask as dit
 from dit_dask.measures.base import MeasureEntry
-from dit_dask.measures.synthetic.closeness import verdict
+from dit_dask.measures.synthetic.closeness import Comparison, verdict
 from dit_dask.measures.synthetic.closeness_measure import KIND as CLOSENESS
-from dit_dask.measures.synthetic.dominance import Comparison
 from dit_dask.measures.synthetic.tables import convert_cells, single_values
 from dit_dask.values.release import Ranges, Sets
 
@@ -141,9 +140,11 @@ def test_cells_are_typed_by_their_kind() -> None:
 def test_the_same_buckets_are_not_called_the_same_record(distance: str, words: str) -> None:
     shares = {"share_nearer_training": 0.5, "share_expected": 0.5, "identical": 0.05, "holdout_identical": 0.01}
     curves = {"distance": [0.0, 1.0], "holdout": [0.1, 1.0], "synthetic": [0.1, 1.0]}
+    effects = [{"name": name, "effect": 0.5, "interval": [0, 1]} for name in ("dcr", "nndr")]
     more = shares | {"passed": True, "reason": "none", "rows": [9, 9, 9], "curves": {"dcr": curves}}
+    more |= {"effects": effects, "smallest_leak": 0.01}
     test = {"effect": 0.5, "expected": 0.5, "interval": [0, 1], "adjusted": 1, "closer": False}
-    tests = [test | {"name": name} for name in ("dcr", "nndr")]
+    tests = [test | {"name": name} for name in ("all columns", "rare values")]
     entry = MeasureEntry("closeness", "closeness", {"distance": distance}, None, 0.5, tests, 9, more, ())
     overview, details = CLOSENESS.present([entry])
     assert words in details.description
@@ -151,16 +152,22 @@ def test_the_same_buckets_are_not_called_the_same_record(distance: str, words: s
 
 
 def test_words_never_let_a_release_pass() -> None:
-    calm = [Comparison("dcr", 0.5, (0.4, 0.6), 0.5)]
-    passed, reason = verdict(calm, 1000, 1000, 0.01)
+    calm = [Comparison("all columns", 0.5, 0.5, (0.4, 0.6), 0.5, 1.0, closer=False)]
+    passed, reason = verdict(calm, 0.01, [], 0.01)
     assert passed
     assert "pass" not in reason
+    assert "would have been found if they were 1.00% of the records or more" in reason
     assert "cannot show" in reason
     assert "inference test" in reason
-    few, why = verdict(calm, 3, 3, 0.01)
-    assert not few
-    assert why.startswith("undecided: 3 synthetic and 3 holdout records are too few")
-    assert not verdict([Comparison("dcr", 0.9, (0.8, 1.0), 0.0, 0.0, closer=True)], 1000, 1000, 0.01)[0]
+    for leak in (None, 0.7):
+        few, why = verdict(calm, leak, [], 0.01)
+        assert few is None
+        assert why.startswith("undecided: the tables are too small or too coarse")
+    doubtful, why = verdict(calm, 0.01, ["the holdout was seen"], 0.01)
+    assert doubtful is None
+    assert why.startswith("undecided: the holdout was seen")
+    found = Comparison("all columns", 0.9, 0.5, (0.8, 1.0), 0.0, 0.0, closer=True)
+    assert verdict([found], None, ["the holdout was seen"], 0.01)[0] is False
 
 
 EVENTS = pd.DataFrame({"who": [1, 1, 1, 2, 3, 3, 1], "at": [3, 1, 2, 5, 1, 1, 9], "what": list("cabdefz")})

@@ -35,9 +35,9 @@ class BucketedColumn:
 
 def check_bins(bins: Any) -> int:
     """Accept a number of buckets that codes and cross-tabulations can hold."""
-    if not isinstance(bins, int) or isinstance(bins, bool) or not 2 <= bins <= MOST_BINS:
+    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or not 2 <= bins <= MOST_BINS:
         raise InputError(f"bins must be an integer from 2 to {MOST_BINS}; got {bins!r}")
-    return bins
+    return int(bins)
 
 
 def put_in_buckets(column: Column, bins: int) -> BucketedColumn:

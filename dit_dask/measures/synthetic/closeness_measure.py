@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask.config.constraints import Choice, Field, Integer, Record
+from dit_dask.config.constraints import Choice, Field, Integer, Number, Record
 from dit_dask.config.registry import Context
 from dit_dask.errors import InputError
 from dit_dask.measures.base import (
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 POINTS = 100
 SPLIT_HERE = (
     "the holdout was split off from the table here: if the synthesizer was trained on the whole table, it has seen these "
-    "records too, copies of them go unnoticed, and the share nearer to training says nothing"
+    "records too, and copies go unnoticed; give records that it has not seen as holdout"
 )
 ABOUT = (
-    "Distances of synthetic records to their closest training record (DCR), and that distance by the one to the second closest "
-    "(NNDR), beside those of people whom the synthesizer has not seen. Effects of dcr and nndr are the probability that a "
-    "synthetic record is closer than a holdout record (0.5: no difference), of the closest ones differences of shares; "
-    "that of nearness is the share of synthetic records whose closest record is a training record. "
-    "That nothing is found here is no permission to publish: "
+    "Whether synthetic records are nearer to the training records than to records that the synthesizer has not seen. Each kind "
+    "of tests counts how many of the nearest records are training records, where training's share of both tables is expected; "
+    "p is exact, from exchanging training and holdout records at random, and corrected for all tests. Distances to the closest "
+    "training record (DCR), and by the one to the second closest (NNDR), beside those of the holdout are a description: they "
+    "also differ if a table is clipped or protected. That nothing is found here is no permission to publish: "
 )
 
 
@@ -83,11 +83,10 @@ class ClosenessMeasure:
         records, compared = _records(InputKey(inputs), self), prepare_tables(InputKey(inputs), self.roles)
         if records is None or compared is None:
             return MeasureResult(None, [], 0, {"passed": None, "reason": NO_RECORDS})
-        result = conclude(records, [part for parts in results for part in parts], self.level)
-        by_value = [
-            asdict(test) | {"interval": list(test.interval), "expected": _expected(test.name, result)} for test in result.tests
-        ]
-        return MeasureResult(result.tests[0].effect, by_value, len(result.dcr), _format_result(result, compared, self.roles))
+        doubt = "" if self.roles.fraction is None else SPLIT_HERE
+        result = conclude(records, [part for parts in results for part in parts], self.level, doubt)
+        by_value = [asdict(test) | {"interval": list(test.interval)} for test in result.tests]
+        return MeasureResult(result.effects[0].effect, by_value, len(result.dcr), _format_result(result, compared))
 
     def find(self, inputs: MeasureInput) -> MeasureResult:
         """Compute all pieces in this process."""
@@ -110,19 +109,15 @@ def _records(key: InputKey, measure: ClosenessMeasure) -> Records | None:
     return encode_tables(frames, measure.distance, measure.bins, kinds=compared.kinds)
 
 
-def _expected(name: str, result: Closeness) -> float:
-    """Return the effect under the null hypothesis."""
-    if name == "nearer to training":
-        return result.share_expected
-    return 0.5 if name in ("dcr", "nndr") else 0.0
-
-
-def _format_result(result: Closeness, compared: Tables, roles: Roles) -> dict[str, Any]:
+def _format_result(result: Closeness, compared: Tables) -> dict[str, Any]:
     """Return what joins the object in measures.json: figures and curves, no record."""
     return {
         "passed": result.passed,
-        "reason": result.reason if roles.fraction is None else f"{result.reason}; {SPLIT_HERE}",
+        "reason": result.reason,
         "level": result.level,
+        "smallest_leak": result.smallest_leak,
+        "holdout_shared": result.shared,
+        "effects": [asdict(effect) | {"interval": list(effect.interval)} for effect in result.effects],
         "share_nearer_training": result.share_nearer_training,
         "share_interval": list(result.share_interval),
         "share_expected": result.share_expected,
@@ -150,18 +145,23 @@ def curve(synthetic: Floats, holdout: Floats) -> dict[str, list[float]]:
 def _build(parameters: Mapping[str, Any], context: Context) -> ClosenessMeasure:
     if not 2 <= parameters["bins"] <= MOST_BINS:
         raise InputError(f"{context.where}.bins must be an integer from 2 to {MOST_BINS}; got {parameters['bins']}")
-    return ClosenessMeasure(parse_roles(parameters, context.where), parameters["distance"], parameters["bins"], LEVEL)
+    if not 0 < parameters["level"] < 1:
+        raise InputError(f"{context.where}.level must be a number between 0 and 1; got {parameters['level']}")
+    return ClosenessMeasure(
+        parse_roles(parameters, context.where), parameters["distance"], parameters["bins"], parameters["level"]
+    )
 
 
 def _present(entries: Entries) -> list[Section]:
     """One line for each object, then its curves, its tests and what it means."""
     header = (
         "closeness",
-        "synthetic is closer",
-        "dcr",
-        "nndr",
+        "memorised",
+        "smallest leak found",
         "nearer to training",
         "expected",
+        "dcr",
+        "nndr",
         "at distance 0",
         "holdout at 0",
         "records",
@@ -170,19 +170,22 @@ def _present(entries: Entries) -> list[Section]:
     sections = []
     for entry in entries:
         if entry.value is None:
-            rows.append([entry.id, entry.more["reason"], *[None] * 7])
+            rows.append([entry.id, entry.more["reason"], *[None] * 8])
             continue
-        effects = {test["name"]: test["effect"] for test in entry.by_value}
-        shares = [entry.more[name] for name in SHARES]
-        rows.append([entry.id, not entry.more["passed"], effects["dcr"], effects["nndr"], *shares, entry.records])
+        effects = {effect["name"]: effect["effect"] for effect in entry.more["effects"]}
+        nearer, expected, *at_zero = (entry.more[name] for name in SHARES)
+        found = VERDICTS[entry.more["passed"]]
+        figures = (entry.more["smallest_leak"], nearer, expected, effects["dcr"], effects["nndr"], *at_zero)
+        rows.append([entry.id, found, *figures, entry.records])
         tests = [_line(test) for test in entry.by_value]
         sections.append(Section(f"Closeness: {entry.id}", _sentence(entry), TESTS, tests, _chart(entry), detail=True))
     return [Section("Closeness", ABOUT + CANNOT_SHOW + ".", header, rows), *sections]
 
 
+VERDICTS = {True: "not found", False: "yes", None: "undecided"}
 SHARES = ("share_nearer_training", "share_expected", "identical", "holdout_identical")
 PANELS = {"dcr": "distance to the closest record", "nndr": "nearest by second nearest"}
-TESTS = ("test", "effect", "without difference", "99% interval", "p, corrected", "synthetic is closer")
+TESTS = ("test", "training share", "expected", "interval", "p, corrected", "memorised")
 
 
 def _chart(entry: MeasureEntry) -> CurvePanels:
@@ -216,6 +219,7 @@ KIND = MeasureKind(
             "columns": COLUMNS,
             "distance": Field(Choice(DISTANCES), "buckets", sweep=True, description="how far apart two records are"),
             "bins": Field(Integer(2), 10, description="buckets of every column, for distance: buckets"),
+            "level": Field(Number(above=0), LEVEL, description="probability of any false alarm among all tests"),
         }
     ),
     _build,

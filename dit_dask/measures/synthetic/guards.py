@@ -1,0 +1,87 @@
+"""Reasons why a table cannot be judged: shared records, columns that number the rows, labels that nobody has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dit_dask.measures.synthetic.columns import Column
+from dit_dask.measures.synthetic.relabelling import Relabelling
+
+if TYPE_CHECKING:
+    from dit_dask.values.arrays import Codes, Floats
+
+SHARED_LEVEL = 0.001
+MIN_ROWS = 20
+UNIQUE_LABELS = 0.9
+DENSE = 0.5
+MISSED_PAIRS = 10
+UNSEEN = 0.05
+
+
+def find_identifiers(columns: Sequence[Column]) -> list[str]:
+    """Return the columns that number or name the rows: labels that hardly repeat, or whole numbers that never do."""
+    return [column.name for column in columns if _is_identifier(column)]
+
+
+def _is_identifier(column: Column) -> bool:
+    cells = column.cells[0]
+    if len(cells) < MIN_ROWS:
+        return False
+    if column.kind == "categorical":
+        return len(np.unique(cells[cells >= 0])) >= UNIQUE_LABELS * len(cells)
+    known = cells[~np.isnan(cells)]
+    values = np.unique(known)
+    if len(values) < len(known) or len(known) < UNIQUE_LABELS * len(cells) or (values != np.floor(values)).any():
+        return False
+    steps = np.diff(values)
+    if not len(steps) or np.abs(values).max() >= 2**62:
+        return False
+    places = float(values[-1] - values[0]) / float(np.gcd.reduce(steps.astype(np.int64))) + 1
+    # among so many independent numbers some would be equal
+    return len(values) >= DENSE * places or len(values) ** 2 / (2 * places) >= MISSED_PAIRS
+
+
+def describe_unseen(columns: Sequence[Column]) -> list[str]:
+    """Return what is wrong with columns in which synthetic labels are new far more often than holdout labels are."""
+    reasons = []
+    for column in columns:
+        if column.kind != "categorical":
+            continue
+        training, synthetic, holdout = column.cells
+        real = np.union1d(training, holdout)
+        unseen = float((~np.isin(synthetic, real)).mean())
+        natural = float((~np.isin(holdout, training)).mean())
+        if unseen > UNSEEN + 2 * natural:
+            reasons.append(f"{unseen:.1%} of the synthetic cells of {column.name!r} have labels that no real record has")
+    return reasons
+
+
+def count_shared(codes: Codes, relabelling: Relabelling) -> tuple[int, float]:
+    """Return how many holdout records equal a training record, and how likely so many shared pairs are by chance.
+
+    Equal records are compared in pairs, one in each table: a random division separates only some of them.
+    """
+    starts = np.ones(len(codes), bool)
+    starts[1:] = (codes[1:] != codes[:-1]).any(axis=1)
+    group = np.cumsum(starts) - 1
+    size = np.bincount(group)
+    inside = np.bincount(group, relabelling.is_training, len(size))
+    shared = int(np.where(inside > 0, size - inside, 0).sum())
+    repeated = size[group] > 1
+    if not shared or not repeated.any():
+        return shared, 1.0
+    numbers = np.unique(group[repeated], return_inverse=True)[1]
+    sizes = np.bincount(numbers).astype(np.float64)
+
+    def pairs(labels: Floats) -> float:
+        training = np.bincount(numbers, labels[repeated], len(sizes))
+        return float((training * (sizes - training)).sum())
+
+    observed = pairs(relabelling.is_training.astype(np.float64))
+    drawn = [
+        pairs(np.unpackbits(row, count=len(codes)).astype(np.float64)) >= observed for row in relabelling.drawn[: 1000 - 1]
+    ]
+    return shared, (1 + sum(drawn)) / (1 + len(drawn))
