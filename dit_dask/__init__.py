@@ -12,14 +12,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dit_dask.api import Result, audit, closeness
+    from dit_dask.api import Result, audit, closeness, tune
     from dit_dask.audit.controls import ControlSummary
     from dit_dask.audit.verdict import RunVerdict, Verdict
+    from dit_dask.deciding.tuning import Tuning
     from dit_dask.errors import DitError, InputError, RunError
     from dit_dask.execution.rates import discrimination_by_value, discrimination_interval, discrimination_rate
     from dit_dask.measures.synthetic.accuracy import Accuracy, accuracy
     from dit_dask.measures.synthetic.closeness import Closeness
     from dit_dask.measures.synthetic.events import flatten_events
+    from dit_dask.releasing.estimators import Mondrian
 
 __all__ = [
     "Accuracy",
@@ -27,9 +29,11 @@ __all__ = [
     "ControlSummary",
     "DitError",
     "InputError",
+    "Mondrian",
     "Result",
     "RunError",
     "RunVerdict",
+    "Tuning",
     "Verdict",
     "__version__",
     "accuracy",
@@ -39,16 +43,19 @@ __all__ = [
     "discrimination_interval",
     "discrimination_rate",
     "flatten_events",
+    "tune",
 ]
 
 _NAMES = {
-    "api": ("Result", "audit", "closeness"),
+    "api": ("Result", "audit", "closeness", "tune"),
+    "deciding.tuning": ("Tuning",),
     "audit.controls": ("ControlSummary",),
     "audit.verdict": ("RunVerdict", "Verdict"),
     "errors": ("DitError", "InputError", "RunError"),
     "measures.synthetic.accuracy": ("Accuracy", "accuracy"),
     "measures.synthetic.closeness": ("Closeness",),
     "measures.synthetic.events": ("flatten_events",),
+    "releasing.estimators": ("Mondrian",),
     "execution.rates": ("discrimination_by_value", "discrimination_interval", "discrimination_rate"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

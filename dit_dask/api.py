@@ -7,12 +7,12 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,11 @@ from dit_dask.audit.statistics import by_name
 from dit_dask.audit.summary import TestSummary, read_curves
 from dit_dask.audit.verdict import RunVerdict
 from dit_dask.deciding.explanation import Case, explain
+from dit_dask.deciding.figures import figures_of
+from dit_dask.deciding.frontier import choose_loss, find_frontier
 from dit_dask.deciding.reopening import worst_test
+from dit_dask.deciding.tuning import Tuning, first_parameter
+from dit_dask.deciding.tuning import tune as tune_config
 from dit_dask.errors import DitError, InputError, describe_value, unknown
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import progress
@@ -34,6 +38,7 @@ from dit_dask.inputs.source import read_text
 from dit_dask.measures.base import MeasureEntry
 from dit_dask.measures.synthetic import closeness as closest
 from dit_dask.measures.synthetic.closeness import Closeness
+from dit_dask.releasing.sanitized import sanitize_test
 from dit_dask.reporting import charts
 from dit_dask.storage.folder import Folder
 
@@ -111,6 +116,15 @@ class Result:
         joined = read_distances(self.folder, self._test_id(test))
         return joined.set_axis(self.labels[joined["record"].to_numpy()])
 
+    def release(self, test: str | int = 0) -> pd.DataFrame:
+        """What a test publishes, with readable generalised values, indexed like the frame given; suppressed rows are absent.
+
+        Noisy counts are a table of counts. A release that does not tell which row is whose is numbered from 0.
+        """
+        chosen = self._test_id(test)
+        built = next(one for one in self.prepared.tests if one.id == chosen)
+        return sanitize_test(built, self.prepared.rows).frame(self.labels)
+
     def epsilon_delta(self, test: str | int = 0) -> pd.DataFrame:
         """For each epsilon the largest Pr[d >= epsilon] of any person, with bounds for all persons and epsilons at once.
 
@@ -140,6 +154,23 @@ class Result:
         found = explain(Case(config, built[chosen], read_distances(self.folder, chosen), partial(_read, config), cells), top)
         frame = pd.DataFrame([one.flat() for one in found])
         return frame.set_axis(self.labels[frame["record"].to_numpy()])
+
+    def frontier(self, risk: str = "delta") -> pd.DataFrame:
+        """The sanitised tests that no other one beats in both a risk and the loss of utility, the smallest loss first.
+
+        The risk is delta, mean, share_over[0.1] or mean_gain. The loss is the first of certainty_penalty, query_error[0.5],
+        tvd[2] and discernibility that all tests have; it is the first column.
+        """
+        import pandas as pd
+
+        tests = [one for one in self.summaries if one.is_sanitised]
+        points = [figures_of([one]) for one in tests]
+        loss = choose_loss(points) if points else None
+        places = find_frontier(points, risk, loss)
+        frame = pd.DataFrame(
+            [points[place] for place in places], pd.Index([tests[place].test for place in places], name="test")
+        )
+        return frame if loss is None else frame[[loss, *(name for name in frame.columns if name != loss)]]
 
     def _cells(self) -> pd.DataFrame:
         """The used rows as they were given."""
@@ -202,8 +233,7 @@ def audit(
     with a place for `private`. With `show_values` the text of an error also holds values of the data that few rows share.
     """
     source, frame = _check_data(data)
-    if client is not None and not hasattr(client, "scheduler_info"):
-        raise InputError(f"client must be a Client of dask.distributed; got {describe_value(client)}")
+    _workers(client)
     arguments = {
         "name": name,
         "schema": schema,
@@ -218,9 +248,63 @@ def audit(
     keys = {"missing": missing, "limit": limit, "sample": sample}
     about_data = {key: value for key, value in keys.items() if value is not None}
     document = _document({"version": 1, "data": {"source": source, **about_data}, **arguments})
+    return _in_output(document, output, lambda whole: _run(whole, frame, client, quiet=quiet), show_values=show_values)
+
+
+def tune(
+    data: pd.DataFrame | str | os.PathLike[str],
+    *,
+    schema: Mapping[str, Any],
+    sanitizer: Mapping[str, Any] | str,
+    values: Sequence[float] = (),
+    parameter: str | None = None,
+    gates: Sequence[str] = (),
+    test: Mapping[str, Any] | None = None,
+    client: Client | None = None,
+    name: str = "audit",
+    missing: Sequence[str | float] | Mapping[str, Sequence[str | float]] = (),
+    limit: int | None = None,
+    sample: Mapping[str, int] | None = None,
+    claims: str = "fail",
+    output: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    seed: int = 0,
+    quiet: bool = True,
+    show_values: bool = False,
+) -> Tuning:
+    """Audit a sanitizer with every value of one parameter, and recommend the weakest that passes every gate.
+
+    The result has `curve`, `recommended`, `reason`, `frontier()`, `plot()` and `plot_frontier()`. The parameter is the one that
+    the sanitizer sets, or the first that can be tuned (k of mondrian, epsilon of laplace); without values, those of its default
+    grid. `test` has further keys of the test, such as adversary or distance; the other arguments are those of `audit`.
+    """
+    source, frame = _check_data(data)
+    component = {"name": sanitizer} if isinstance(sanitizer, str) else dict(sanitizer)
+    chosen = first_parameter(component, parameter, values)
+    tests = [{**(test or {}), "sanitizer": chosen}]
+    arguments = {"name": name, "schema": schema, "tests": tests, "gates": gates, "claims": claims, "seed": seed}
+    keys = {"missing": missing, "limit": limit, "sample": sample}
+    about_data = {key: value for key, value in keys.items() if value is not None}
+    document = _document({"version": 1, "data": {"source": source, **about_data}, **arguments})
+
+    def choose(whole: Mapping[str, Any]) -> Tuning:
+        checked = check_config(whole, folder=str(Path.cwd()))
+        shown = progress.choose_progress(quiet=quiet)
+        given = _document(list(values))
+        return tune_config(checked, _workers(client), shown, values=given, parameter=parameter, frame=frame)
+
+    return _in_output(document, output, choose, show_values=show_values)
+
+
+Finished = TypeVar("Finished", bound=object)
+
+
+def _in_output(
+    document: Mapping[str, Any], output: Any, work: Callable[[Mapping[str, Any]], Finished], *, show_values: bool
+) -> Finished:
+    """Work with an output, or with a temporary one that is removed together with the result."""
     temporary = tempfile.mkdtemp(prefix="dit-") if output is None else None
     try:
-        result = _run(document | {"output": temporary or _document(output)}, frame, client, quiet=quiet)
+        result = work({**document, "output": temporary or _document(output)})
     except BaseException as error:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -232,14 +316,21 @@ def audit(
     return result
 
 
+def _workers(client: Client | None) -> run.Workers:
+    """The workers of a client; without one the work is done in this process."""
+    if client is None:
+        return run.Workers(None, 1)
+    if not hasattr(client, "scheduler_info"):
+        raise InputError(f"client must be a Client of dask.distributed; got {describe_value(client)}")
+    return run.Workers(lambda: nullcontext(client), max(1, len(client.scheduler_info(n_workers=-1)["workers"])))
+
+
 def _run(document: Mapping[str, Any], frame: pd.DataFrame | None, client: Client | None, *, quiet: bool) -> Result:
     import pandas as pd
 
     checked = check_config(document, folder=str(Path.cwd()))
-    workers = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    connect = None if client is None else lambda: nullcontext(client)
     prepared = run.prepare(checked, frame)
-    finished = run.run(prepared, run.Workers(connect, workers), progress.choose_progress(quiet=quiet))
+    finished = run.run(prepared, _workers(client), progress.choose_progress(quiet=quiet))
     values = {name: rows.table.schema.sensitive.levels for name, rows in prepared.rows.by_secret.items()}
     positions = prepared.rows.source_row
     labels = pd.Index(positions) if frame is None else frame.index[positions]

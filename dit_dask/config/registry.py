@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from dit_dask.config.constraints import Record
 from dit_dask.values.schema import Schema
@@ -49,11 +49,32 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Tunable:
+    """A parameter that trades utility for protection: values to try, the weakest first, and what limits them.
+
+    `at_most` says that values beyond the number of persons, or of sensitive values, are not tried unless they are given.
+    """
+
+    grid: tuple[float, ...]
+    at_most: Literal["persons", "secrets"] | None = None
+
+    @property
+    def is_rising(self) -> bool:
+        """Whether larger values protect more."""
+        return self.grid[0] < self.grid[-1]
+
+    def by_strength(self, values: Iterable[float]) -> list[float]:
+        """Sort distinct values, the weakest first."""
+        return sorted(set(values), reverse=not self.is_rising)
+
+
+@dataclass(frozen=True)
 class Kind(Generic[T]):
     """One registered thing.
 
     For sanitizers: `sees_rows` where it takes the rows' own cells instead of codes; `procedure` is how it is audited;
-    `disjoint` where its releases have a split tree, or classes of which no two cover the same record.
+    `disjoint` where its releases have a split tree, or classes of which no two cover the same record; `tunable` are the
+    parameters, by name, of which `dit tune` tries several values.
     """
 
     parameters: Record
@@ -61,6 +82,7 @@ class Kind(Generic[T]):
     sees_rows: bool = False
     procedure: str = "release"
     disjoint: bool = False
+    tunable: Mapping[str, Tunable] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=8)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dit_dask.audit.build import build_tests, external_columns
 from dit_dask.audit.grammar import check_config, read_config
 from dit_dask.audit.manifest import Manifest
@@ -17,9 +19,12 @@ from dit_dask.deciding.explanation import Case
 from dit_dask.errors import InputError, unknown
 from dit_dask.inputs.load import load_with
 from dit_dask.inputs.source import read_text
+from dit_dask.storage.documents import parse_mapping
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 from dit_dask.values.table import Rows
+
+REMOVED = "records/removed.json"  # of a round of hardening
 
 
 def reopen_test(
@@ -34,11 +39,12 @@ def reopen_test(
     manifest, summaries = read_complete(folder)
     chosen = choose_test([one.test for one in summaries], test) if test is not None else worst_test(summaries)
     checked = _read_config(manifest, data, config)
-    rows, cells = _load(checked, manifest)
+    stored = _with_private(folder, manifest)
+    rows, cells = _load(checked, manifest, stored)
     built = {one.id: one for one in build_tests(checked, rows, _reader(checked))}
     if chosen not in built:
         raise unknown("test of the config", chosen, built)
-    distances = read_distances(_with_private(folder, manifest), chosen)
+    distances = read_distances(stored, chosen)
     if not len(distances):
         raise InputError(f"{folder.url} has no records of {chosen}: they are in output.private, which cannot be read from here")
     return Case(checked, built[chosen], distances, _reader(checked), cells if shows_values else None)
@@ -92,8 +98,14 @@ def _config_folder(manifest: Manifest) -> str:
     return str(Path.cwd())
 
 
-def _load(config: Config, manifest: Manifest) -> tuple[Rows, Any]:
+def _load(config: Config, manifest: Manifest, folder: Folder) -> tuple[Rows, Any]:
+    """Load the rows of a run, without those that `dit harden` left out."""
     rows, cells = load_with(config, [], None, external_columns(config))
+    removed = parse_mapping(folder.read(REMOVED)).get("record", [])
+    if removed and max(removed) < rows.used:
+        kept = np.ones(rows.used, bool)
+        kept[removed] = False
+        rows, cells = rows.only(kept), cells[kept].reset_index(drop=True)
     if rows.digest() != manifest.input.digest:
         raise InputError(
             f"data: this table is not the one that was audited: it has {rows.used:,} used rows, the run {manifest.input.used:,}"

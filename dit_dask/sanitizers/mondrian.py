@@ -11,7 +11,7 @@ from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import mondrian_tree
 from dit_dask.sanitizers.claims import Claim
-from dit_dask.sanitizers.predicates import FIELDS, Predicates, build_predicates
+from dit_dask.sanitizers.predicates import FIELDS, TUNABLE, Predicates, build_predicates
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
@@ -49,10 +49,12 @@ class Mondrian:
 
 def _build(parameters: Mapping[str, Any], context: Context) -> Mondrian:
     where, is_strict = f"{context.where}.sanitizer", parameters["variant"] == "strict"
-    predicates = replace(build_predicates(parameters, context), strict=is_strict, tighten=parameters["tighten"] is not False)
+    built = build_predicates(parameters, context)
+    is_l_alone = built == Predicates(l=built.l)  # whose splits are checked on both sides in either variant
+    predicates = replace(built, strict=is_strict or is_l_alone, tighten=parameters["tighten"] is not False)
     if not is_strict and context.persons < context.rows:
         raise InputError(f"{where}.variant: only strict counts persons; schema.subject says that some have several rows")
-    if not is_strict and predicates.counts_secrets:
+    if not predicates.strict and predicates.counts_secrets:
         raise InputError(f"{where}.variant: basic is for k alone")
     if parameters["tighten"] is False:
         _check_untightened(where, predicates, context)
@@ -86,4 +88,5 @@ KIND = Kind(
     ),
     _build,
     disjoint=True,
+    tunable=TUNABLE,
 )

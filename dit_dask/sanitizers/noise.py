@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dit_dask.config.constraints import Anything, Field, Integer, ListOf, MapOf, Number, OneOf, Record
-from dit_dask.config.registry import Context, Kind
+from dit_dask.config.registry import Context, Kind, Tunable
 from dit_dask.errors import InputError
 from dit_dask.kernels.mechanisms import Gaussian, Geometric, Laplace, Mechanism, gaussian_sigma
 
@@ -71,9 +71,14 @@ def _kind(build: Callable[..., Protection], fields: Mapping[str, Field]) -> Kind
     def built(parameters: Mapping[str, Any], context: Context) -> Protection:
         return build(f"{context.where}.sanitizer", **{key: parameters[key] for key in fields})
 
-    return Kind(Record({**fields, "bins": BINS}), built, procedure=PROCEDURE)
+    tunable = {key: TUNABLE[key] for key in fields if key in TUNABLE}
+    return Kind(Record({**fields, "bins": BINS}), built, procedure=PROCEDURE, tunable=tunable)
 
 
+TUNABLE = {
+    "epsilon": Tunable((10.0, 5.0, 2.0, 1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)),
+    "sigma": Tunable((0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)),
+}
 DELTA_DP = Field(Number(above=0), None, sweep=True, description="the mechanism's delta, not the test's")
 KINDS = {
     "laplace": _kind(laplace, {"epsilon": EPSILON}),

@@ -10,6 +10,7 @@ import numpy as np
 
 from dit_dask.values.bins import equal_frequency
 from dit_dask.values.hierarchy import Hierarchy, build
+from dit_dask.values.release import Ranges, Release
 from dit_dask.values.schema import Attribute
 from dit_dask.values.table import Rows, Table, count_persons, recode
 
@@ -68,16 +69,41 @@ def change_table(table: Table, alternative: Alternative) -> tuple[Table, Ints]:
         kept = [position for position in range(len(attributes)) if position != place]
         schema = replace(table.schema, quasi_identifiers=tuple(attributes[position] for position in kept))
         return recode(table, schema, table.codes[:, kept])
-    if alternative.bands is None:
-        changed, code_of = coarser_levels(attributes[place])
-    else:
-        levels = len(attributes[place].levels)
-        weights = np.bincount(table.codes[:, place], weights=table.weights, minlength=levels).astype(np.int64)
-        code_of = equal_frequency(weights, alternative.bands)
-        changed = _join_neighbours(attributes[place], code_of)
+    changed, code_of = _recoded_attribute(table, place, alternative)
     attributes[place], codes = changed, table.codes.copy()
     codes[:, place] = code_of[table.codes[:, place]]
     return recode(table, replace(table.schema, quasi_identifiers=tuple(attributes)), codes)
+
+
+def _recoded_attribute(table: Table, place: int, alternative: Alternative) -> tuple[Attribute, Codes]:
+    """Return the attribute as it is after a change that keeps it, and (levels,) the new code of each old one."""
+    attribute = table.schema.quasi_identifiers[place]
+    if alternative.bands is None:
+        return coarser_levels(attribute)
+    weights = np.bincount(table.codes[:, place], weights=table.weights, minlength=len(attribute.levels)).astype(np.int64)
+    code_of = equal_frequency(weights, alternative.bands)
+    return _join_neighbours(attribute, code_of), code_of
+
+
+def widen(release: Release, table: Table, alternative: Alternative) -> Release | None:
+    """A release of the changed table in terms of the table before: what it publishes of the attribute is all that was joined.
+
+    None where it does not publish ranges of codes.
+    """
+    if not isinstance(release.published, Ranges):
+        return None
+    names = [attribute.name for attribute in table.schema.quasi_identifiers]
+    place, low, high = names.index(alternative.attribute), release.published.low, release.published.high
+    if alternative.change == DROPPED:
+        last = len(table.schema.quasi_identifiers[place].levels) - 1
+        wide = np.insert(low, place, 0, axis=1), np.insert(high, place, last, axis=1)
+    else:
+        attribute, code_of = _recoded_attribute(table, place, alternative)
+        joined = [np.flatnonzero(code_of == code) for code in range(len(attribute.levels))]
+        ends = np.array([(codes[0], codes[-1]) for codes in joined], np.int32)
+        wide = low.copy(), high.copy()
+        wide[0][:, place], wide[1][:, place] = ends[low[:, place], 0], ends[high[:, place], 1]
+    return Release(table.schema, Ranges(*wide), release.counts)
 
 
 def one_level_coarser(table: Table) -> list[Alternative]:

@@ -6,12 +6,14 @@ from dit_dask.reporting.charts.canvas import BASELINE, COLOURS, NARROW, WIDTH, F
 from dit_dask.reporting.charts.cumulative import TailLimit, cumulative, tail
 from dit_dask.reporting.charts.lines import Panel, ScaleLimit, ScaleRow, over_parameter, scale
 from dit_dask.reporting.charts.measured import draw
+from dit_dask.reporting.charts.scatter import Choice, scatter
 
 __all__ = [
     "BASELINE",
     "COLOURS",
     "NARROW",
     "WIDTH",
+    "Choice",
     "Figure",
     "Panel",
     "ScaleLimit",
@@ -21,5 +23,6 @@ __all__ = [
     "draw",
     "over_parameter",
     "scale",
+    "scatter",
     "tail",
 ]
