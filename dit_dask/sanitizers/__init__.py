@@ -54,6 +54,6 @@ SANITIZERS: Registry[Sanitizer | Protection] = Registry(
         "marginals": "dit_dask.sanitizers.synthesizer:KIND",
         "resample": "dit_dask.sanitizers.synthesizer:RESAMPLE",
         **dict.fromkeys(("laplace", "geometric", "gaussian"), "dit_dask.sanitizers.noise:KINDS"),
-        **dict.fromkeys(("python", "command", "precomputed"), "dit_dask.sanitizers.external:KINDS"),
+        **dict.fromkeys(("python", "function", "command", "precomputed"), "dit_dask.sanitizers.external:KINDS"),
     },
 )
