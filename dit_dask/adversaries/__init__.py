@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 IMPORT_PATH = classifier.KIND
 PANEL = ("bernoulli-nb", "conditional-frequency")  # exact, cheap, and blind to different things
+TABLE_READER = "published-tables"
 OVERLAP_PANEL = (*PANEL, "narrowest-class")
 
 
@@ -75,5 +76,6 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "bernoulli-nb": bernoulli_nb.KIND,
         "conditional-frequency": conditional_frequency.KIND,
         "narrowest-class": narrowest_class.KIND,
+        TABLE_READER: "dit_dask.adversaries.published_tables:KIND",
     },
 )

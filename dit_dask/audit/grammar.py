@@ -21,6 +21,7 @@ from dit_dask.config.document import (
     default_name,
     secret_texts,
 )
+from dit_dask.config.profiles import PROFILES
 from dit_dask.config.sweep import MOST_POINTS, expand
 from dit_dask.config.yaml import read_document
 from dit_dask.errors import InputError, unknown
@@ -116,7 +117,8 @@ def _check_secret(test: TestConfig, config: Config) -> TestConfig:
 def read_gates(config: Config) -> list[Gate]:
     """Read the gates of a config, and check those of its tests; they may name its measures."""
     names = dict.fromkeys(point.measure.name for point in config.measures)
-    parsed = parse_all(config.gates, names)
+    asked = () if config.profile is None else PROFILES[config.profile].gates
+    parsed = [*(parse(text, f"profile {config.profile}") for text in asked), *parse_all(config.gates, names)]
     if any(gate.kind in ("statistic", "claims") for gate in parsed) and not config.tests:
         raise InputError("gates: delta and the like judge tests, and this config has none")
     for point in config.tests:
@@ -193,6 +195,7 @@ def resolve_config(config: Config, key: bytes) -> dict[str, Any]:
         "tests": [point.document() for point in config.tests],
         "measures": [point.measure.document() for point in config.measures],
         "gates": config.gates,
+        **({} if config.profile is None else {"profile": config.profile}),
         "claims": config.claims,
         "controls": config.controls,
         "stop_on_breach": config.stop_on_breach,

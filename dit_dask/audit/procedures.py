@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
-from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, Adversary, default_panel
+from dit_dask.adversaries import ADVERSARIES, IMPORT_PATH, TABLE_READER, Adversary, default_panel
 from dit_dask.adversaries.prior import read_prior
 from dit_dask.audit.identity import short_hash
 from dit_dask.config.components import Component, ComponentConfig, Components
@@ -21,7 +21,7 @@ from dit_dask.encoders.names import EncoderComponent
 from dit_dask.engines import SELECTABLE, NoisyCounts, Procedure, ReleaseProcedure, repeated
 from dit_dask.engines.noisy_counts import COUPLINGS, SCALES, Sampling, check_samples
 from dit_dask.errors import InputError
-from dit_dask.sanitizers import SANITIZERS, is_randomised, noise
+from dit_dask.sanitizers import SANITIZERS, is_randomised, noise, tables
 
 DEFAULT = "release"
 MOST_REPEATS = 100_000
@@ -133,6 +133,29 @@ def _build_adversaries(components: Sequence[ComponentConfig], context: Context) 
     return built
 
 
+def tables_record(_disjoint: bool) -> Record:
+    """The keys of a test on published tables, which are read by one adversary."""
+    fields = dict(release_record(disjoint=True).fields)
+    kept = ("prior", "distance", "repeats", "records")
+    return _test_record(
+        {
+            "sanitizer": Field(Component(records_of(tables.PROCEDURE))),
+            **{key: fields[key] for key in kept},
+            "engine": Field(Choice(("auto",)), "auto", description="tables are counted again for every person"),
+        }
+    )
+
+
+def build_tables(point: TestConfig, context: Context, sanitizer: Any) -> ReleaseProcedure:
+    """Build the procedure of published tables: their reader is the adversary."""
+    if context.persons < context.rows:
+        raise InputError(
+            f"{context.where}.sanitizer: tables count rows, one of each person; schema.subject says that some have several"
+        )
+    reader = (ComponentConfig(TABLE_READER),)
+    return build_release(replace(point, encoder=ComponentConfig("tf"), adversary=reader), context, sanitizer)
+
+
 def noisy_record(_disjoint: bool) -> Record:
     """The keys of a test on noisy counts, which are their own sanitizer and adversary."""
     method = Field(Choice(("exact", "simulate")), None, sweep=True, description="exact is for laplace, and its default")
@@ -181,4 +204,5 @@ class ProcedureKind:
 PROCEDURES = {
     DEFAULT: ProcedureKind(release_record, build_release),
     noise.PROCEDURE: ProcedureKind(noisy_record, build_noisy),
+    tables.PROCEDURE: ProcedureKind(tables_record, build_tables),
 }

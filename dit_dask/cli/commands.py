@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dit_dask.cli import explain, harden, interrupts, questions, tune
+from dit_dask.cli import completion, explain, harden, interrupts, printing, questions, report, show, tune
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand
 from dit_dask.cli.run import demo, overrides, run
@@ -130,36 +130,25 @@ def rank_columns(options: argparse.Namespace) -> int:
     return OK
 
 
-def rewrite_report(options: argparse.Namespace) -> int:
-    """dit report."""
-    from dit_dask.reporting import html
-
-    folder = _folder(options.run)
-    folder.write(html.NAME, html.render(html.read_reported_run(folder)).encode())
-    write_line(f"{folder.url}/report.html")
-    return OK
-
-
 def gate(options: argparse.Namespace) -> int:
     """dit gate."""
     from dit_dask.audit.disclosure import read_results
     from dit_dask.audit.judging import judge_again
     from dit_dask.audit.summary import read_complete
     from dit_dask.reporting.documents import run_document
-    from dit_dask.reporting.text import verdict_lines
     from dit_dask.storage.documents import dump_json
 
     folder = _folder(options.run)
-    read_complete(folder)
+    manifest, _ = read_complete(folder)
     results = read_results(folder)
     verdict = judge_again(results, options.fail_on)
     if not verdict.verdicts:
         raise InputError("dit gate: the run's config has no gates; give --fail-on 'delta > 0.1'")
+    printing.write_metrics(options.metrics, manifest, results.summaries, results.entries, verdict)
     if options.json:
         write_lines(dump_json(run_document(folder.url, results.summaries, results.entries, verdict)))
     else:
-        for line in verdict_lines(verdict.verdicts):
-            write_line(line)
+        printing.print_verdicts(verdict)
     return OK if verdict.is_allowed else GATE_FAILED
 
 
@@ -272,13 +261,9 @@ SUBCOMMANDS = (
         arguments.risk_arguments,
         rank_columns,
     ),
-    Subcommand(
-        "report",
-        "(re)write report.html of a finished run",
-        "dit report runs/adult-k-0123456789ab",
-        arguments.report_arguments,
-        rewrite_report,
-    ),
+    show.SUBCOMMAND,
+    report.REPORT,
+    report.VERIFY,
     explain.SUBCOMMAND,
     harden.SUBCOMMAND,
     tune.SUBCOMMAND,
@@ -311,6 +296,7 @@ SUBCOMMANDS = (
         show_history,
     ),
     Subcommand("data", "where a known dataset is, fetching it if it can", "dit data adult", arguments.data_arguments, data),
+    completion.SUBCOMMAND,
     Subcommand(
         "deploy",
         "print Kubernetes manifests for a one-off or a scheduled audit",

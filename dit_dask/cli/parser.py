@@ -92,6 +92,7 @@ def demo_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "folder or fsspec URL under which the run folder is made")
     parser.add_argument("--workers", type=_workers, metavar="N", help="workers; the machine's cores by default")
     add_json(parser, "tests, measures and verdicts")
+    add_metrics(parser)
     add_quiet(parser)
 
 
@@ -155,11 +156,6 @@ def risk_arguments(parser: argparse.ArgumentParser) -> None:
     add_set(parser)
 
 
-def report_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of a report."""
-    add_run(parser)
-
-
 def gate_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of a check of gates."""
     add_run(parser)
@@ -171,6 +167,7 @@ def gate_arguments(parser: argparse.ArgumentParser) -> None:
         help="fail if true for any sanitised test; without it the config's gates",
     )
     add_json(parser, "the verdicts")
+    add_metrics(parser)
 
 
 def leave_out_arguments(parser: argparse.ArgumentParser) -> None:
@@ -254,6 +251,11 @@ def add_output(parser: argparse.ArgumentParser, description: str) -> None:
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     """A document instead of tables."""
     parser.add_argument("--json", action="store_true", help=f"print {what} as JSON, and nothing else, to stdout")
+
+
+def add_metrics(parser: argparse.ArgumentParser) -> None:
+    """Figures for a scheduler."""
+    parser.add_argument("--metrics", metavar="FILE", help="also write the figures as OpenMetrics text, for a scheduler")
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from posixpath import splitext
 from typing import TYPE_CHECKING
 
-from dit_dask.cli import interrupts
+from dit_dask.cli import interrupts, printing
 from dit_dask.cli.parser import GATE_FAILED, OK
 from dit_dask.cli.terminal import write_line, write_lines
 from dit_dask.config.cluster import KINDS
@@ -102,9 +102,10 @@ def prepare_workers(checked: Config, progress: Progress, *, debug: bool) -> Work
 
 def _audit(checked: Config, options: argparse.Namespace) -> int:
     from dit_dask import run as runner
+    from dit_dask.audit.manifest import read as read_manifest
     from dit_dask.execution.progress import choose_progress
-    from dit_dask.reporting import text
     from dit_dask.reporting.documents import run_document
+    from dit_dask.reporting.text import next_command
     from dit_dask.storage.documents import dump_json
 
     interrupts.raise_on_interrupt()
@@ -115,18 +116,13 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     loud = progress if options.json else choose_progress(quiet=False)  # --quiet hides no warning, unless the document has it
     for warning in finished.verdict.warnings:
         loud.note(f"warning: {warning}")
+    manifest = read_manifest(finished.folder)
+    printing.write_metrics(options.metrics, manifest, finished.summaries, finished.measures, finished.verdict)
     if options.json:
-        found = finished.folder.url, finished.summaries, finished.measures, finished.verdict
-        write_lines(dump_json(run_document(*found)))
+        write_lines(dump_json(run_document(finished.folder.url, finished.summaries, finished.measures, finished.verdict)))
     else:
-        tables = [text.text_table(finished.summaries, finished.verdict.controls)] if finished.summaries else []
-        tables += [text.measures_text(finished.measures)] if finished.measures else []
-        if tables:
-            write_lines("\n\n".join(tables))
-        for line in text.repeat_lines(finished.summaries):
-            write_line(line)
-        for line in text.verdict_lines(finished.verdict.verdicts):
-            write_line(line)
+        found = finished.summaries, finished.measures, finished.verdict
+        printing.print_run(*found, finished.folder.url, width=printing.terminal_width())
         write_line(finished.folder.url)
     if finished.stopped:
         loud.note("stopped early: a gate has already failed; without stop_on_breach the same command goes on to the end")
@@ -140,6 +136,8 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
             f"withheld from {finished.folder.url}, because they tell about fewer than 10 rows: figures of "
             f"{', '.join(finished.withheld)}; they are above and in {finished.folder.for_personal_data().url}"
         )
+    if not finished.stopped:
+        progress.note(f"next: {next_command(finished.verdict.status, finished.folder.url)}")
     return OK if finished.verdict.is_allowed else GATE_FAILED
 
 

@@ -25,6 +25,7 @@ from dit_dask.config.constraints import (
     declared,
 )
 from dit_dask.config.data import DATA, STORAGE_OPTIONS, DataConfig
+from dit_dask.config.profiles import PROFILES
 from dit_dask.config.schema import SCHEMA, SchemaConfig, check_schema
 from dit_dask.config.yaml import read_document
 from dit_dask.errors import InputError, quote
@@ -128,6 +129,12 @@ TOP = {
     "gates": Field(
         ListOf(Text()), [], description="conditions such as 'delta <= 0.1' that every test must meet", affects_result=False
     ),
+    "profile": Field(
+        Choice(tuple(PROFILES)),
+        None,
+        description="gates that a body or the literature asks for, beside `gates`; none by default",
+        affects_result=False,
+    ),
     "claims": Field(
         Choice(("fail", "report")),
         "fail",
@@ -165,6 +172,7 @@ class Config:
     tests: Sequence[TestConfig]
     measures: Sequence[MeasureConfig]
     gates: Sequence[str]
+    profile: str | None
     claims: str
     controls: bool
     stop_on_breach: bool
@@ -239,6 +247,7 @@ def check_document(raw: Mapping[str, Any], folder: str, name: str = "audit", *, 
         tests=(),
         measures=(),
         gates=checked["gates"],
+        profile=checked["profile"],
         claims=checked["claims"],
         controls=checked["controls"],
         stop_on_breach=checked["stop_on_breach"],

@@ -23,6 +23,7 @@ from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.adversaries.narrowest_class import NarrowestClass
 from dit_dask.adversaries.prior import Prior
+from dit_dask.adversaries.published_tables import PublishedTables
 from dit_dask.distances import Distance, scaled_sum
 from dit_dask.encoders import Encoder
 from dit_dask.engines.gain import CHANGED, Shift, join_shifts, shift
@@ -243,6 +244,7 @@ CLOSED_FORMS: dict[type, Callable[[Table, RawCounts], NaiveBayes | ClassShares]]
     BernoulliNB: lambda _table, counts: NaiveBayes(counts),
     ConditionalFrequency: ClassShares.of,
     NarrowestClass: ClassShares.of,  # classes of a raw table are disjoint
+    PublishedTables: ClassShares.of,  # a raw table is one table of all columns
 }
 
 

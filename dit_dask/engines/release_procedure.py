@@ -15,10 +15,11 @@ from dit_dask.distances import Distance
 from dit_dask.encoders import Encoder
 from dit_dask.engines.exceedance import exceedance, row_bounds
 from dit_dask.engines.influence import Estimates, EstimateSummary
-from dit_dask.measures.utility.figures import Utility, measure_utility, raw_utility
+from dit_dask.measures.utility.figures import NO_UTILITY, Utility, measure_utility, raw_utility
 from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.claims import Recheck, claimed_k, recheck
 from dit_dask.sanitizers.raw import Raw
+from dit_dask.sanitizers.tables import Tables
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
@@ -84,12 +85,14 @@ class ReleaseProcedure:
 
     @property
     def publishes_release(self) -> bool:
-        """Every sanitizer but the one that does nothing."""
-        return not isinstance(self.sanitizer, Raw)
+        """Every sanitizer but the one that does nothing, and those that publish no records."""
+        return not isinstance(self.sanitizer, Raw | Tables)
 
     def recheck(self, table: Table) -> tuple[Recheck, None, Utility]:
         """Count the classes of the release anew, test the claim on each, and measure what is left of the table."""
         release, claim = self.publish(table), self.sanitizer.claim
+        if isinstance(self.sanitizer, Tables):  # cells hold no records
+            return self.sanitizer.recheck(release), None, NO_UTILITY
         is_raw = not self.publishes_release
         utility = raw_utility(release) if is_raw else measure_utility(table, release, claimed_k(claim), self.seed)
         return recheck(release, claim, table), None, utility

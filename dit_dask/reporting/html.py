@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -12,7 +13,7 @@ from dit_dask.audit.manifest import Manifest
 from dit_dask.audit.summary import read_complete, read_curves, read_measures
 from dit_dask.audit.verdict import read_verdict
 from dit_dask.errors import escape_text
-from dit_dask.reporting.blocks import ReportedRun
+from dit_dask.reporting.blocks import ReportedRun, ReportSection
 from dit_dask.reporting.charts import canvas
 from dit_dask.reporting.sections import make_sections
 from dit_dask.storage.documents import parse_mapping
@@ -55,6 +56,11 @@ def _documents(folder: Folder) -> dict[str, Any]:
 
 
 def render(run: ReportedRun) -> str:
+    """Render the report of a run."""
+    return render_sections(f"Audit {run.manifest.config['name']}", make_sections(run))
+
+
+def render_sections(title: str, sections: Sequence[ReportSection]) -> str:
     """Fill the template; every value is escaped, for HTML by the template and for readers by `_escape_value`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -67,13 +73,9 @@ def render(run: ReportedRun) -> str:
         finalize=_escape_value,
     )
     style, script = style_sheet(), _template("report.js")
-    return environment.get_template("report.html.j2").render(
-        title=f"Audit {run.manifest.config['name']}",
-        sections=make_sections(run),
-        style=style,
-        script=script,
-        policy=content_policy(style, script),
-    )
+    policy = content_policy(style, script)
+    page = environment.get_template("report.html.j2")
+    return page.render(title=title, sections=sections, style=style, script=script, policy=policy)
 
 
 def content_policy(style: str, script: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,21 +79,57 @@ def claim(summary: TestSummary) -> str:
     return number(summary.claim_holds)
 
 
-def text_table(summaries: Sequence[TestSummary], controls: Sequence[ControlSummary] = ()) -> str:
-    """Lay the summaries out, and below them the controls."""
-    shown = columns_in("terminal")
-    found, cost = ([column for column in shown if (column.label == "seconds") is last] for last in (False, True))
-    header = ["test", *(column.title for column in found), "delta found by", "claim holds", *(column.title for column in cost)]
-    rows = [
-        [one.test, *(column.cell(one) for column in found), one.worst_adversary or NOTHING, claim(one)]
-        + [column.cell(one) for column in cost]
-        for one in summaries
-    ]
-    names = control_names(controls)
-    for name, control in zip(names, controls, strict=True):
-        figures = [column.show(control.statistics.figure(column.statistic.name, column.key)) for column in found]
-        rows.append([name, *figures, worst_adversary(control.adversaries) or NOTHING, NOTHING, *(NOTHING for _ in cost)])
-    return align([header, *rows])
+# columns of a terminal that is too narrow for all, the most important first; others follow in their own order
+PRIORITY = ("delta", "mean", "claim", "found by", "quantiles[0.99]", "share_over[0.1]", "smallest_class", "share_over[0.01]")
+FEWEST_LETTERS = 16  # of an id that is cut
+
+
+def text_table(summaries: Sequence[TestSummary], controls: Sequence[ControlSummary] = (), width: int | None = None) -> str:
+    """Lay the summaries out, and below them the controls; in so many letters, or as wide as it is without a width."""
+    names = [*(one.test for one in summaries), *control_names(controls)]
+    figures = _columns(summaries, controls)
+    kept = list(figures) if width is None else _fitting(figures, names, width)
+    left = ["test", *names]
+    if width is not None:
+        most = max(FEWEST_LETTERS, width - _width(figures, kept))
+        left = [name if len(name) <= most else f"{name[: most - 1]}…" for name in left]
+    return align(list(zip(left, *(figures[label] for label in kept), strict=True)))
+
+
+def _columns(summaries: Sequence[TestSummary], controls: Sequence[ControlSummary]) -> dict[str, list[str]]:
+    """All columns beside the ids, by their labels: title, cells of tests, cells of controls; what it took comes last."""
+    shown = {column.label: _column(column, summaries, controls) for column in columns_in("terminal")}
+    cost = {label: shown.pop(label) for label in ("seconds",) if label in shown}
+    worst = [one.worst_adversary for one in summaries] + [worst_adversary(one.adversaries) for one in controls]
+    shown["found by"] = ["delta found by", *(name or NOTHING for name in worst)]
+    shown["claim"] = ["claim holds", *map(claim, summaries), *(NOTHING for _ in controls)]
+    return shown | cost
+
+
+def _column(column: Column, summaries: Sequence[TestSummary], controls: Sequence[ControlSummary]) -> list[str]:
+    cells = [column.cell(one) for one in summaries]
+    figures = [one.statistics.figure(column.statistic.name, column.key) for one in controls]
+    return [column.title, *cells, *(column.show(figure) for figure in figures)]
+
+
+def _width(figures: Mapping[str, Sequence[str]], labels: Sequence[str]) -> int:
+    return sum(2 + max(map(len, figures[label])) for label in labels)
+
+
+def _fitting(figures: Mapping[str, Sequence[str]], names: Sequence[str], width: int) -> list[str]:
+    """The most important columns that fit beside the ids, in their own order; delta always."""
+    left = min(max(map(len, ["test", *names])), max(FEWEST_LETTERS, width // 3))
+    chosen: list[str] = []
+    for label in sorted(figures, key=lambda label: PRIORITY.index(label) if label in PRIORITY else len(PRIORITY)):
+        if not chosen or left + _width(figures, [*chosen, label]) <= width:
+            chosen.append(label)
+    return [label for label in figures if label in chosen]
+
+
+def hides_columns(summaries: Sequence[TestSummary], controls: Sequence[ControlSummary], width: int) -> bool:
+    """Whether a table of this width leaves columns out."""
+    figures = _columns(summaries, controls)
+    return len(_fitting(figures, [*(one.test for one in summaries), *control_names(controls)], width)) < len(figures)
 
 
 CURVE_SHOWN = (0.01, 0.1, 0.5, 1.0)  # epsilons in the terminal; the report has all
@@ -131,11 +167,26 @@ def control_names(controls: Sequence[ControlSummary]) -> list[str]:
     ]
 
 
-def verdict_lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
+COLOURS = {"passed": "32", "failed": "31", "inconclusive": "33", "none": "0"}  # of ANSI terminals
+
+
+def verdict_lines(verdicts: Sequence[Verdict], *, coloured: bool = False) -> Iterator[str]:
     """One line for each verdict: the condition that was demanded, and what was found."""
     for verdict in verdicts:
         test = f"  {verdict.test}" if verdict.test else ""
-        yield escape_text(f"{WORDS[verdict.status]}  {verdict.gate}{test}: {verdict.reason}")
+        word = WORDS[verdict.status]
+        shown = f"\x1b[1;{COLOURS[verdict.status]}m{word}\x1b[0m" if coloured else word
+        yield shown + escape_text(f"  {verdict.gate}{test}: {verdict.reason}")
+
+
+def next_command(status: str, url: str) -> str:
+    """What is worth typing now."""
+    return {
+        "passed": f"dit report {url} --pack evidence.zip  (keeps the evidence)",
+        "failed": f"dit explain {url}  (says who is at most risk, and why)",
+        "inconclusive": f"dit show {url} --wide  (shows what each test could have found at most)",
+        "none": f"dit gate {url} --fail-on 'delta > 0.1'  (judges this run)",
+    }[status]
 
 
 def measures_text(measures: Entries) -> str:

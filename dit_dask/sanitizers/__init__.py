@@ -53,6 +53,7 @@ SANITIZERS: Registry[Sanitizer | Protection] = Registry(
         "suppressed": suppressed.KIND,
         "marginals": "dit_dask.sanitizers.synthesizer:KIND",
         "resample": "dit_dask.sanitizers.synthesizer:RESAMPLE",
+        "tables": "dit_dask.sanitizers.tables:KIND",
         **dict.fromkeys(("laplace", "geometric", "gaussian"), "dit_dask.sanitizers.noise:KINDS"),
         **dict.fromkeys(("python", "function", "command", "precomputed"), "dit_dask.sanitizers.external:KINDS"),
     },

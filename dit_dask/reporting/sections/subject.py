@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dit_dask.config.profiles import PROFILES
 from dit_dask.reporting.blocks import Block, Facts, ReportedRun, ReportSection, Span, Spans, Table, code, codes
 from dit_dask.reporting.text import number
 from dit_dask.reporting.words import sanitizer_words
@@ -27,6 +28,7 @@ def subject(run: ReportedRun) -> ReportSection:
                 ("sensitive attributes" if len(secrets) > 1 else "sensitive attribute", codes(secrets)),
                 ("quasi-identifiers", _quasi_identifiers(manifest.config["schema"])),
                 *_person(manifest.config["schema"]),
+                *_profile(manifest.config),
             ]
         )
     ]
@@ -66,6 +68,12 @@ def _person(schema: Mapping[str, Any]) -> list[tuple[str, Spans]]:
     name = schema.get("subject")
     spans: list[Span] = [code(name), " says whose rows belong together"] if name else ["every row is taken for one person"]
     return [("persons", spans)]
+
+
+def _profile(config: Mapping[str, Any]) -> list[tuple[str, Spans]]:
+    name = config.get("profile")
+    words = PROFILES[name].provenance if name in PROFILES else ""
+    return [("threshold profile", [code(name), f": {words}"])] if name else []
 
 
 def _secret(parameters: Mapping[str, Any]) -> list[Span]:

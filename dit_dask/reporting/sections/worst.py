@@ -5,7 +5,7 @@ from __future__ import annotations
 from dit_dask.reporting.blocks import Block, Command, ReportedRun, ReportSection, Span, Table, code, paragraph
 from dit_dask.reporting.text import number
 
-HEADER = ["record", "row in the source", "d", "rows with the same values", "prediction changes"]
+HEADER = ["record", "row in the source", "d", "rows with the same values", "prediction changes", "found by"]
 
 
 def worst(run: ReportedRun) -> ReportSection | None:
@@ -31,6 +31,7 @@ def worst(run: ReportedRun) -> ReportSection | None:
                 number(one["distance"]),
                 number(one["multiplicity"]),
                 number(one["predicted"] != one["predicted_without"]),
+                number(one["adversary"]),
             ]
             for one in records
         ]

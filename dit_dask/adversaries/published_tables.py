@@ -1,0 +1,181 @@
+"""The reader of published tables: the most likely counts of every group that the tables tell apart (decision 025).
+
+Of all counts that the published numbers allow, those with the largest entropy are taken: those that most tables of single
+records have. What tables imply by subtraction is added first, so that a group which two tables differ by is known exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
+from dit_dask.config.constraints import Record
+from dit_dask.config.registry import Context, Kind
+from dit_dask.values.published_tables import OUTSIDE, Grouping, KnownCounts, TableLayout, TableRelease
+from dit_dask.values.release import Release
+
+if TYPE_CHECKING:
+    from dit_dask.encoders import Encoder
+    from dit_dask.values.arrays import Codes, Floats, Ints
+
+MOST_SWEEPS = 500
+CONVERGED = 1e-10  # relative change of any count in a sweep
+NOTHING = 1e-7  # counts below are zero: what is left of a group that must be empty
+POSSIBLE = 0.5  # a count that is printed as 0 and may be more
+MEMO_FLOATS = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedTables:
+    """Beliefs are the shares of the most likely counts in the target's group; a raw table is one table of all columns.
+
+    It reads the releases of one sanitizer, so that equal published numbers have equal counts.
+    """
+
+    memo: dict[bytes, Floats] = field(default_factory=dict)
+
+    def beliefs(self, release: Release, encoder: Encoder, target: Codes) -> Floats:
+        """A target whose group is empty gets the shares of all records; all values alike where nothing is known."""
+        if not isinstance(release, TableRelease) or release.layout is None:
+            return ConditionalFrequency().beliefs(release, encoder, target)
+        counts = self.counts(release)
+        own = counts[release.layout.atoms_of(target[None])[0]]
+        for chosen in (own, counts.sum(axis=0)):
+            if chosen.sum() > 0:
+                shares: Floats = chosen / chosen.sum()
+                return shares
+        return np.full(counts.shape[1], 1 / counts.shape[1])
+
+    def counts(self, release: TableRelease) -> Floats:
+        """Return (atoms, n): the most likely counts; values are solved one by one where all tables are by value."""
+        if release.layout is None:
+            raise TypeError("a release of tables has a layout")
+        secrets = release.counts.shape[1]
+        if not all(grouping.by_secret for grouping in release.layout.groupings):
+            return solve(release.layout, release.known, secrets)
+        columns = []
+        for secret in range(secrets):
+            known = [_column(one, secret) for one in release.known]
+            key = b"".join(part.tobytes() for one in known for part in (one.low, one.high, one.guess))
+            if key not in self.memo:
+                if (len(self.memo) + 1) * len(release.layout.weights) > MEMO_FLOATS:
+                    self.memo.clear()
+                self.memo[key] = solve(release.layout, known, 1)[:, 0]
+            columns.append(self.memo[key])
+        return np.stack(columns, axis=1)
+
+
+def _column(known: KnownCounts, secret: int) -> KnownCounts:
+    low, high, guess = (side[:, secret : secret + 1] for side in (known.low, known.high, known.guess))
+    return KnownCounts(low, high, guess, known.rate)
+
+
+def solve(layout: TableLayout, known: Sequence[KnownCounts], secrets: int) -> Floats:
+    """Return (atoms, secrets): counts of the largest entropy, relative to the guesses of the finest table.
+
+    Every cell gets a factor. In turn it is set to the one that brings the cell's sum into its bounds, as near to 1 as they
+    allow. Where numbers are noisy the factor is limited instead, which is the most likely compromise with Laplace noise.
+    """
+    constraints = [*zip(layout.groupings, known, strict=True), *_differences(layout, known)]
+    counts = _start(layout, known, secrets)
+    factors = [np.ones_like(one.low) for _, one in constraints]
+    for grouping, one in constraints:  # what must be empty is so from the start: factors would take for ever
+        inside = grouping.cell_of != OUTSIDE
+        counts[inside] *= (one.high > 0)[grouping.cell_of[inside]]
+    for _ in range(MOST_SWEEPS):
+        before = counts.copy()
+        for place, (grouping, one) in enumerate(constraints):
+            _fit(counts, grouping, one, factors[place])
+        if np.abs(counts - before).max(initial=0.0) <= CONVERGED * max(1.0, float(counts.max(initial=0.0))):
+            break
+    return np.where(counts < NOTHING, 0.0, counts)
+
+
+def _fit(counts: Floats, grouping: Grouping, known: KnownCounts, factor: Floats) -> None:
+    """Set the factors of one table, in place."""
+    inside = grouping.cell_of != OUTSIDE
+    cell = grouping.cell_of[inside]
+    sums = _sums(counts if grouping.by_secret else counts.sum(axis=1, keepdims=True), grouping)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        plain = sums / factor
+        if known.rate is None:
+            wanted = np.minimum(np.maximum(1.0, known.low / plain), known.high / plain)
+        else:
+            wanted = np.clip(known.guess / plain, np.exp(-known.rate), np.exp(known.rate))
+    wanted = np.where((plain > 0) & np.isfinite(wanted) & (wanted > 0), wanted, factor)
+    counts[inside] *= (wanted / factor)[cell]
+    factor[:] = wanted
+
+
+def _sums(counts: Floats, grouping: Grouping) -> Floats:
+    """Return (cells, n): the sums of counts[atoms, n] in every cell."""
+    inside = grouping.cell_of != OUTSIDE
+    cell = grouping.cell_of[inside]
+    columns = [np.bincount(cell, column, grouping.cells) for column in counts[inside].T]
+    return np.stack(columns, axis=1)
+
+
+def _start(layout: TableLayout, known: Sequence[KnownCounts], secrets: int) -> Floats:
+    """Spread the guesses of the finest table by value over its atoms, by their sizes; other atoms get their share of all."""
+    tables = list(zip(layout.groupings, known, strict=True))
+    by_secret = [pair for pair in tables if pair[0].by_secret]
+    grouping, one = max(by_secret, key=lambda pair: pair[0].cells)
+    weights = layout.weights[:, None]
+    guess = np.maximum(one.guess, np.minimum(one.high / 2, POSSIBLE))
+    counts: Floats = np.repeat(weights / weights.sum(), secrets, axis=1) * guess.sum(axis=0)
+    inside = grouping.cell_of != OUTSIDE
+    cell = grouping.cell_of[inside]
+    sizes = np.bincount(cell, layout.weights[inside], grouping.cells)
+    counts[inside] = (weights[inside] / sizes[cell][:, None]) * guess[cell]
+    return counts
+
+
+@lru_cache(maxsize=64)
+def _nested(first: Grouping, second: Grouping) -> tuple[Grouping, Ints, Ints] | None:
+    """Return what is left of the first table's cells beyond the second's that lie inside them, and those pairs of cells."""
+    if first.by_secret != second.by_secret:
+        return None
+    inside = second.cell_of != OUTSIDE
+    outer = np.full(second.cells, -2)
+    outer[second.cell_of[inside]] = first.cell_of[inside]
+    is_whole = np.bincount(second.cell_of[inside], first.cell_of[inside] != outer[second.cell_of[inside]], second.cells) == 0
+    inner = np.flatnonzero(is_whole & (outer >= 0))
+    if not len(inner):
+        return None
+    is_left = first.cell_of != OUTSIDE
+    is_left[inside] &= ~np.isin(second.cell_of[inside], inner)
+    has_inner = np.isin(first.cell_of, outer[inner])
+    left = np.where(is_left & has_inner, first.cell_of, OUTSIDE)
+    return Grouping(left, first.cells, first.by_secret), inner, outer[inner]
+
+
+def _differences(layout: TableLayout, known: Sequence[KnownCounts]) -> list[tuple[Grouping, KnownCounts]]:
+    """What is known of the rest of a cell if cells of another table lie inside it: the bounds of the difference."""
+    found = []
+    tables = list(zip(layout.groupings, known, strict=True))
+    for place, (first, outer) in enumerate(tables):
+        for other, (second, inner) in enumerate(tables):
+            nested = None if place == other else _nested(first, second)
+            if nested is None or outer.rate is not None or inner.rate is not None:
+                continue
+            rest, cells, of = nested
+            least, most = np.zeros_like(outer.low), np.zeros_like(outer.high)
+            np.add.at(least, of, inner.low[cells])
+            np.add.at(most, of, inner.high[cells])
+            with np.errstate(invalid="ignore"):  # an unknown number minus an unknown number
+                low = np.nan_to_num(np.maximum(outer.low - most, 0.0), nan=0.0, posinf=np.inf)
+                high = np.where(np.isinf(outer.high), np.inf, np.maximum(outer.high - least, 0.0))
+            found.append((rest, KnownCounts(low, high, (low + np.minimum(high, low)) / 2)))
+    return found
+
+
+def _build(_parameters: Mapping[str, Any], _context: Context) -> PublishedTables:
+    return PublishedTables()
+
+
+KIND = Kind(Record(), _build)

@@ -1,0 +1,213 @@
+"""Published tables: the reader against enumeration of all tables that fit, closed forms and hand-worked examples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dit_dask as dit
+from dit_dask.adversaries.published_tables import PublishedTables
+from dit_dask.engines import brute_force
+from dit_dask.sanitizers.tables import Protection, suppress_more
+from tests.audits import loaded, points
+
+SCHEMA = {
+    "quasi_identifiers": {"age": {"kind": "numeric"}, "town": {"kind": "categorical"}},
+    "sensitive": "illness",
+}
+
+
+def built(frame: pd.DataFrame, tables: list[object], **keys: object) -> tuple[object, object]:
+    test = {"sanitizer": {"name": "tables", "tables": tables, **keys}}
+    (point,) = points(loaded(frame, SCHEMA), SCHEMA, [test])
+    return point.rows.table, point.procedure
+
+
+def people(rows: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    ages, towns, ills = rng.integers(30, 34, rows), rng.choice(["a", "b"], rows), rng.choice(["x", "y", "z"], rows)
+    return pd.DataFrame({"age": ages, "town": towns, "illness": ills})
+
+
+def reader_counts(frame: pd.DataFrame, tables: list[object], **keys: object) -> tuple[np.ndarray, object, object]:
+    table, procedure = built(frame, tables, **keys)
+    release = procedure.sanitizer.release(table, np.random.default_rng(0))
+    return PublishedTables().counts(release), table, release
+
+
+def test_two_tables_that_differ_by_one_person_reveal_that_person() -> None:
+    """By hand: persons up to 64 and persons up to 65; the only person aged 65 is the difference."""
+    frame = pd.DataFrame({"age": [20, 30, 40, 64, 65, 70, 80], "town": ["a"] * 7, "illness": list("xyxyzxy")})
+    bands = [[{"age": [20, 64, 80]}, "illness"], [{"age": [20, 65, 80]}, "illness"]]
+    table, procedure = built(frame, bands)
+    found = brute_force.influence(table, np.arange(7), procedure)
+    place = int(np.flatnonzero(table.codes[:, 0] == 4)[0])
+    assert found.predicted[place] == 2  # z, with certainty
+    # without the person nobody is in the group, so the reader falls back to x 3, y 3 of the others: 2 * (1 - 0)
+    assert found.distance[place] == pytest.approx(2.0)
+    assert found.distance[np.arange(7) != place].max() == pytest.approx(1.0)  # of two persons above 65: 1/2 or 1
+    one_table, alone = built(frame, bands[:1])
+    assert brute_force.influence(one_table, np.arange(7), alone).distance[place] == pytest.approx(2 / 3)
+
+
+def test_one_table_gives_the_shares_of_the_cell() -> None:
+    """By hand: town a has x 2, y 1. Without one x the shares are 1/2 and 1/2: d = 2 * (2/3 - 1/2) = 1/3."""
+    frame = pd.DataFrame({"age": [30, 30, 30, 31], "town": list("aaab"), "illness": list("xxyy")})
+    table, procedure = built(frame, [["town", "illness"]])
+    found = brute_force.influence(table, np.arange(table.distinct), procedure)
+    assert found.distance[0] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tables_of_different_columns_are_combined_as_if_independent_within_a_value(seed: int) -> None:
+    frame = people(60, seed)
+    counts, table, release = reader_counts(frame, [["age", "illness"], ["town", "illness"]])
+    by_age, by_town = (pd.crosstab(frame[column], frame["illness"]) for column in ("age", "town"))
+    totals = frame["illness"].value_counts()
+    for codes in table.codes:
+        age, town = 30 + codes[0], ["a", "b"][codes[1]]
+        wanted = [by_age.loc[age, ill] * by_town.loc[town, ill] / totals[ill] for ill in ("x", "y", "z")]
+        np.testing.assert_allclose(counts[release.layout.atoms_of(codes[None])[0]], wanted, rtol=1e-7, atol=1e-6)
+
+
+def fitting(known: list[object], layout: object, atoms: int, most: int) -> np.ndarray:
+    """All counts of one value, by plain enumeration, that every published number allows."""
+    counts = np.indices((most + 1,) * atoms).reshape(atoms, -1).T
+    is_fit = np.ones(len(counts), bool)
+    for grouping, one in zip(layout.groupings, known, strict=True):
+        for cell in range(grouping.cells):
+            total = counts[:, grouping.cell_of == cell].sum(axis=1)
+            is_fit &= (one.low[cell, 0] <= total) & (total <= one.high[cell, 0])
+    return counts[is_fit]
+
+
+BANDS = [[{"age": [30, 31, 33]}, "town", "illness"], [{"age": [30, 32, 33]}, "illness"]]
+
+
+@pytest.mark.parametrize("keys", [{}, {"rounding": "conventional", "base": 3}, {"threshold": 3}])
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_fit_what_is_published_and_are_exact_where_only_one_table_fits(seed: int, keys: dict[str, object]) -> None:
+    frame = people(7, seed).assign(illness="x")
+    frame.loc[0, "illness"] = "y"
+    counts, _, release = reader_counts(frame, BANDS, **keys)
+    atoms = len(release.layout.weights)
+    known = [type(one)(one.low[:, :1], one.high[:, :1], one.guess[:, :1]) for one in release.known]
+    fits = fitting(known, release.layout, atoms, 7)
+    assert len(fits)
+    for atom in range(atoms):
+        low, high = fits[:, atom].min(), fits[:, atom].max()
+        assert low - 1e-5 <= counts[atom, 0] <= high + 1e-5
+    if not keys:
+        for grouping, one in zip(release.layout.groupings, release.known, strict=True):
+            sums = np.bincount(grouping.cell_of[grouping.cell_of >= 0], counts[grouping.cell_of >= 0, 0], grouping.cells)
+            np.testing.assert_allclose(sums, one.low[:, 0], atol=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 999),
+    st.sampled_from([{}, {"rounding": "conventional", "base": 5}, {"threshold": 3}, {"threshold": 3, "complementary": True}]),
+)
+def test_what_is_known_without_a_person_is_what_a_new_release_says(seed: int, keys: dict[str, object]) -> None:
+    table, procedure = built(people(14, seed), [*BANDS, ["town"]], **keys)
+    records = np.arange(table.distinct)
+    for record, found in zip(records, procedure.sanitizer.leave_one_out(table, records), strict=True):
+        again = procedure.sanitizer.release(table.without(int(record)), np.random.default_rng(1))
+        np.testing.assert_array_equal(found.counts, again.counts)
+        for one, other in zip(found.known, again.known, strict=True):
+            for name in ("low", "high", "guess"):
+                np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+counts = st.lists(st.lists(st.integers(0, 12), min_size=3, max_size=3), min_size=2, max_size=5).map(np.array)
+
+
+@given(counts, st.integers(2, 10), st.integers(1, 6), st.sampled_from(["none", "conventional", "random"]), st.integers(0, 99))
+def test_bounds_hold_the_true_counts_and_small_ones_are_not_shown(
+    true: np.ndarray, base: int, threshold: int, rounding: str, seed: int
+) -> None:
+    known = Protection(rounding, base, threshold).protect(true, 1, np.random.default_rng(seed))
+    assert (known.low <= true).all()
+    assert (true <= known.high).all()
+    assert ((known.low <= known.guess) & (known.guess <= known.high)).all()
+    hidden = (true > 0) & (true < threshold)
+    assert (known.low[hidden] == 1).all()
+    assert (known.high[hidden] == threshold - 1).all()
+    if rounding == "conventional" and threshold == 1:
+        assert (known.guess % base == 0).all()
+        assert (np.abs(known.guess - true) <= base / 2).all()
+    if rounding == "random" and threshold == 1:
+        assert (known.guess % base == 0).all()
+        assert (np.abs(known.guess - true) < base).all()
+
+
+def test_random_rounding_keeps_the_expected_count() -> None:
+    true, rng = np.tile(np.arange(7)[:, None], 20_000), np.random.default_rng(4)
+    shown = Protection("random", 3).protect(true, 1, rng).guess
+    np.testing.assert_allclose(shown.mean(axis=1), np.arange(7), atol=5 * 1.5 / np.sqrt(20_000))
+
+
+@given(counts, st.integers(2, 6))
+def test_no_row_or_column_has_a_single_suppressed_count_that_could_be_subtracted(true: np.ndarray, threshold: int) -> None:
+    primary = (true > 0) & (true < threshold)
+    hidden = suppress_more(true, primary)
+    assert (hidden | ~primary).all()
+    for side, values in ((hidden, true), (hidden.T, true.T)):
+        for line, count in zip(side, values, strict=True):
+            assert line.sum() != 1 or not (count[~line] > 0).any()
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"tables": [["town"]]}, "no table has the sensitive column 'illness'"),
+        ({"tables": [["twon", "illness"]]}, "column: unknown 'twon'; did you mean 'town'"),
+        ({"tables": []}, "tables"),
+        ({"tables": [[]]}, r"tables\[0\] must be a list of columns"),
+        ({"tables": ["town"]}, r"tables\[0\] must be a list of columns"),
+        ({"tables": [["town", "town", "illness"]]}, "has column 'town' twice"),
+        ({"tables": [[{"age": [40, 30]}, "illness"]]}, "at least 2 edges in ascending order"),
+        ({"tables": [[{"town": [1, 2]}, "illness"]]}, "only numeric columns have edges"),
+        ({"tables": [[{"town": {"g": ["q"]}}, "illness"]]}, "has no value"),
+        ({"tables": [["town", "illness"]], "noise": "laplace"}, "noise and epsilon go together; got noise alone"),
+        ({"tables": [["town", "illness"]], "epsilon": 1}, "noise and epsilon go together; got epsilon alone"),
+        ({"tables": [["town", "illness"]], "noise": "laplace", "epsilon": 1, "threshold": 3}, "neither rounding nor threshold"),
+        ({"tables": [["town", "illness"]], "complementary": True}, "goes with a threshold above 1"),
+        ({"tables": [["town", "illness"]], "rounding": "random"}, "repeats is missing"),
+        ({"tables": [["town", "illness"]], "rounding": "up"}, "rounding"),
+        ({"tables": [["town", "illness"]], "threshold": 0}, "threshold must be an integer >= 1"),
+    ],
+)
+def test_wrong_tables_are_one_clear_line(keys: dict[str, object], message: str) -> None:
+    with pytest.raises(dit.InputError, match=message) as caught:
+        dit.audit(people(20, 1), schema=SCHEMA, tests=[{"sanitizer": {"name": "tables", **keys}}])
+    assert "\n" not in str(caught.value)
+
+
+def test_an_audit_of_tables_has_controls_power_and_a_claim() -> None:
+    result = dit.audit(
+        people(80, 2),
+        schema=SCHEMA,
+        tests=[
+            {"label": "differenced", "sanitizer": {"name": "tables", "tables": BANDS}},
+            {"label": "coarse", "sanitizer": {"name": "tables", "tables": [["illness"]], "threshold": 5}},
+            {
+                "label": "noisy",
+                "sanitizer": {"name": "tables", "tables": BANDS, "noise": "geometric", "epsilon": 2},
+                "repeats": 4,
+            },
+        ],
+        gates=["delta <= 0.15", "claims hold"],
+    )
+    summary = result.summary
+    assert summary.loc["differenced", "delta"] > summary.loc["coarse", "delta"] > 0
+    assert summary.loc["coarse", "claim_holds"]
+    verdicts = {(one.test, one.gate): one.status for one in result.verdict.verdicts}
+    assert verdicts["coarse", "delta <= 0.15"] == "passed"
+    assert verdicts["differenced", "delta <= 0.15"] == "failed"
+    assert verdicts["noisy", "delta <= 0.15"] == "inconclusive"
+    assert {one.control for one in result.verdict.controls} == {"raw", "suppressed"}
+    assert summary["attainable"].map(lambda reached: reached["distance"] > 0.15).all()
