@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dit_dask.api import Result, audit, closeness, tune
+    from dit_dask.api import audit, closeness, open, tune
     from dit_dask.audit.controls import ControlSummary
     from dit_dask.audit.verdict import RunVerdict, Verdict
     from dit_dask.deciding.tuning import Tuning
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dit_dask.measures.synthetic.accuracy import Accuracy, accuracy
     from dit_dask.measures.synthetic.closeness import Closeness
     from dit_dask.measures.synthetic.events import flatten_events
+    from dit_dask.results import Result
 
 __all__ = [
     "Accuracy",
@@ -41,11 +42,12 @@ __all__ = [
     "discrimination_interval",
     "discrimination_rate",
     "flatten_events",
+    "open",
     "tune",
 ]
 
 _NAMES = {
-    "api": ("Result", "audit", "closeness", "tune"),
+    "api": ("audit", "closeness", "open", "tune"),
     "deciding.tuning": ("Tuning",),
     "audit.controls": ("ControlSummary",),
     "audit.verdict": ("RunVerdict", "Verdict"),
@@ -53,6 +55,7 @@ _NAMES = {
     "measures.synthetic.accuracy": ("Accuracy", "accuracy"),
     "measures.synthetic.closeness": ("Closeness",),
     "measures.synthetic.events": ("flatten_events",),
+    "results": ("Result",),
     "execution.rates": ("discrimination_by_value", "discrimination_interval", "discrimination_rate"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dit_dask.audit.build import build_tests, external_columns
 from dit_dask.audit.grammar import check_config, read_config
 from dit_dask.audit.manifest import Manifest
 from dit_dask.audit.parts import read_distances
 from dit_dask.audit.summary import TestSummary, read_complete
+from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
 from dit_dask.deciding.explanation import Case
 from dit_dask.errors import InputError, unknown
@@ -20,6 +21,9 @@ from dit_dask.inputs.source import read_text
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 from dit_dask.values.table import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def reopen_test(
@@ -33,15 +37,40 @@ def reopen_test(
     folder = Folder(Location(url.rstrip("/"), {}))
     manifest, summaries = read_complete(folder)
     chosen = choose_test([one.test for one in summaries], test) if test is not None else worst_test(summaries)
-    checked = _read_config(manifest, data, config)
-    rows, cells = _load(checked, manifest)
-    built = {one.id: one for one in build_tests(checked, rows, _reader(checked))}
-    if chosen not in built:
-        raise unknown("test of the config", chosen, built)
-    distances = read_distances(_with_private(folder, manifest), chosen)
+    inputs = reopen_inputs(manifest, data, config)
+    return make_case(inputs, with_private(folder, manifest), chosen, inputs.cells if shows_values else None)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditInputs:
+    """What a run was made from: its config, the used rows and its tests; `cells` are the used rows as they were read."""
+
+    config: Config
+    rows: Rows
+    tests: Sequence[Test]
+    cells: pd.DataFrame | None = field(default=None, repr=False)
+
+
+def make_case(inputs: AuditInputs, folder: Folder, test: str, cells: pd.DataFrame | None) -> Case:
+    """What an explanation of a test needs; with `cells` it shows values."""
+    built = {one.id: one for one in inputs.tests}
+    if test not in built:
+        raise unknown("test of the config", test, built)
+    distances = read_distances(folder, test)
     if not len(distances):
-        raise InputError(f"{folder.url} has no records of {chosen}: they are in output.private, which cannot be read from here")
-    return Case(checked, built[chosen], distances, _reader(checked), cells if shows_values else None)
+        raise InputError(f"{folder.url} has no records of {test}: they are in output.private, which cannot be read from here")
+    return Case(inputs.config, built[test], distances, _reader(inputs.config), cells)
+
+
+def reopen_inputs(
+    manifest: Manifest, data: str | None = None, config: str | None = None, frame: pd.DataFrame | None = None
+) -> AuditInputs:
+    """Read the data of a finished run again, and build its tests; a frame, or the table `data`, takes the source's place."""
+    checked = _read_config(manifest, data, config)
+    if any(point.sanitizer.name == "function" for point in checked.tests):
+        raise InputError("the run's sanitizer is a function that it was given by value, which it does not hold; audit again")
+    rows, cells = _load(checked, manifest, frame)
+    return AuditInputs(checked, rows, build_tests(checked, rows, _reader(checked)), cells)
 
 
 def choose_test(ids: list[str], test: str) -> str:
@@ -92,18 +121,20 @@ def _config_folder(manifest: Manifest) -> str:
     return str(Path.cwd())
 
 
-def _load(config: Config, manifest: Manifest) -> tuple[Rows, Any]:
-    rows, cells = load_with(config, [], None, external_columns(config))
+def _load(config: Config, manifest: Manifest, frame: pd.DataFrame | None) -> tuple[Rows, Any]:
+    if config.data.source == "frame" and not manifest.files and frame is None:
+        raise InputError("data: the run audited a frame of Python, which it does not hold; give it: dit.open(url, data=frame)")
+    rows, cells = load_with(config, [], frame, external_columns(config))
     if rows.digest() != manifest.input.digest:
         raise InputError(
             f"data: this table is not the one that was audited: it has {rows.used:,} used rows, the run {manifest.input.used:,}"
             + ("" if rows.used != manifest.input.used else ", with other values or in another order")
-            + "; give the right one with --data TABLE"
+            + "; give the right one with --data TABLE (in Python: data=)"
         )
     return rows, cells
 
 
-def _with_private(folder: Folder, manifest: Manifest) -> Folder:
+def with_private(folder: Folder, manifest: Manifest) -> Folder:
     """The folder with the place of its personal data, if that is another one."""
     private = manifest.config.get("output", {}).get("private")
     if not private:
