@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dit_dask.measures.synthetic.accuracy import Accuracy, accuracy
     from dit_dask.measures.synthetic.closeness import Closeness
     from dit_dask.measures.synthetic.events import flatten_events
+    from dit_dask.releasing.estimators import Mondrian
     from dit_dask.results import Result
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ControlSummary",
     "DitError",
     "InputError",
+    "Mondrian",
     "Result",
     "RunError",
     "RunVerdict",
@@ -55,6 +57,7 @@ _NAMES = {
     "measures.synthetic.accuracy": ("Accuracy", "accuracy"),
     "measures.synthetic.closeness": ("Closeness",),
     "measures.synthetic.events": ("flatten_events",),
+    "releasing.estimators": ("Mondrian",),
     "results": ("Result",),
     "execution.rates": ("discrimination_by_value", "discrimination_interval", "discrimination_rate"),
 }

@@ -16,10 +16,11 @@ from dit_dask.audit.verdict import RunVerdict
 from dit_dask.deciding.explanation import explain
 from dit_dask.deciding.figures import figures_of
 from dit_dask.deciding.frontier import choose_loss, find_frontier
-from dit_dask.deciding.reopening import AuditInputs, make_case, reopen_inputs, with_private, worst_test
+from dit_dask.deciding.reopening import AuditInputs, make_case, read_run_config, reopen_inputs, with_private, worst_test
 from dit_dask.errors import InputError, describe_value, unknown
 from dit_dask.inputs.load import load_with
 from dit_dask.measures.base import MeasureEntry
+from dit_dask.releasing.sanitized import sanitize_test
 from dit_dask.reporting import charts, html, notebook
 from dit_dask.reporting.sections.tail import draw_tail
 from dit_dask.storage.folder import Folder
@@ -155,6 +156,20 @@ class Result:
             )
         return joined.set_axis(self._label_rows(joined["row"].to_numpy()))
 
+    def release(self, test: str | int = 0) -> pd.DataFrame:
+        """What a test publishes, with readable generalised values, indexed like the frame given; suppressed rows are absent.
+
+        Noisy counts are a table of counts. A release that does not tell which row is whose is numbered from 0.
+
+        Parameters
+        ----------
+        test
+            The id of a test, or its position.
+        """
+        chosen = self._test_id(test)
+        built = next(one for one in self.inputs.tests if one.id == chosen)
+        return sanitize_test(built, self.inputs.rows).frame(self.labels)
+
     def epsilon_delta(self, test: str | int = 0) -> pd.DataFrame:
         """For each epsilon the largest Pr[d >= epsilon] of any person, with bounds for all persons and epsilons at once.
 
@@ -263,7 +278,8 @@ class Result:
 
     def _cells(self) -> pd.DataFrame:
         """The used rows as they were given."""
-        return load_with(self.inputs.config, [], self.frame)[1]
+        known = self.inputs.cells
+        return load_with(self.inputs.config, [], self.frame)[1] if known is None else known
 
     def _test_id(self, test: str | int) -> str:
         """The id of a test that is given by its id or its position."""
@@ -285,6 +301,6 @@ def open_result(location: Location, source: str | None, frame: pd.DataFrame | No
     results = read_results(folder)
 
     def load() -> AuditInputs:
-        return reopen_inputs(manifest, source, frame=frame)
+        return reopen_inputs(folder, manifest, read_run_config(manifest, source), frame)
 
     return Result(folder, results.summaries, results.entries, results.verdict, load, frame)

@@ -16,6 +16,7 @@ import numpy as np
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
 from dit_dask.config.constraints import Record
 from dit_dask.config.registry import Context, Kind
+from dit_dask.kernels.exchangeable import term_shares
 from dit_dask.values.published_tables import OUTSIDE, Grouping, KnownCounts, TableLayout, TableRelease
 from dit_dask.values.release import Release
 
@@ -43,6 +44,8 @@ class PublishedTables:
         """A target whose group is empty gets the shares of all records; all values alike where nothing is known."""
         if not isinstance(release, TableRelease) or release.layout is None:
             return ConditionalFrequency().beliefs(release, encoder, target)
+        if release.sums:
+            return sum_beliefs(release, target)
         counts = self.counts(release)
         own = counts[release.layout.atoms_of(target[None])[0]]
         for chosen in (own, counts.sum(axis=0)):
@@ -68,6 +71,36 @@ class PublishedTables:
                 self.memo[key] = solve(release.layout, known, 1)[:, 0]
             columns.append(self.memo[key])
         return np.stack(columns, axis=1)
+
+
+def sum_beliefs(release: TableRelease, target: Codes) -> Floats:
+    """What the smallest known sum of the target's group says of one of its terms; all values alike where none is known.
+
+    Known are the cells that are shown, and what is left of a cell if cells of another table lie inside it.
+    """
+    if release.layout is None or release.steps is None:
+        raise TypeError("a release of sums has a layout and steps")
+    atom = int(release.layout.atoms_of(target[None])[0])
+    tables = list(zip(release.layout.groupings, release.sums, strict=True))
+    found = []
+    for place, (grouping, one) in enumerate(tables):
+        cell = int(grouping.cell_of[atom])
+        if cell == OUTSIDE or not one.is_shown[cell]:
+            continue
+        found.append((int(one.persons[cell]), float(one.low[cell]), float(one.high[cell])))
+        for other, (second, inner) in enumerate(tables):
+            nested = None if place == other else _nested(grouping, second)
+            if nested is None or nested[0].cell_of[atom] == OUTSIDE:
+                continue
+            cells = nested[1][nested[2] == cell]
+            if inner.is_shown[cells].all():
+                rest = int(one.persons[cell] - inner.persons[cells].sum())
+                found.append((rest, one.low[cell] - inner.high[cells].sum(), one.high[cell] - inner.low[cells].sum()))
+    for persons, low, high in sorted(found):
+        shares = term_shares(release.steps, persons, low, high) if persons > 0 else np.zeros(len(release.steps))
+        if shares.any():
+            return shares
+    return np.full(len(release.steps), 1 / len(release.steps))
 
 
 def _column(known: KnownCounts, secret: int) -> KnownCounts:

@@ -22,14 +22,16 @@ from dit_dask.audit.verdict import RunVerdict
 from dit_dask.config.document import Config
 from dit_dask.deciding.explanation import worst_positions
 from dit_dask.deciding.figures import figures_of, require_gates, write_beside
+from dit_dask.deciding.reopening import REMOVED
 from dit_dask.errors import InputError, quote, unknown
 from dit_dask.execution.progress import Progress
 from dit_dask.storage.documents import write_json
+from dit_dask.storage.folder import Folder
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Bools, Ints
 
-NAME, REMOVED = "harden.json", "records/removed.json"
+NAME = "harden.json"
 STEPS = 50  # a round removes at most such a part of the budget: with fewer rounds more persons must go (decision 030)
 WARNINGS = (
     "leaving persons out can itself tell about them: who knows the rule and a person's values may learn that they are missing",
@@ -144,6 +146,7 @@ def harden(
     while True:
         prepared = run.prepare(single, left_out=removed if removed.any() else None)
         result = run.run(prepared, workers, progress)
+        _write_removed(prepared.folder, removed, rows.source_row)
         gone = rows.count_persons(np.flatnonzero(removed)) if removed.any() else 0
         figures = figures_of(result.summaries)
         rounds.append(Round(gone, rows.table.persons - gone, figures, result.verdict.status, result.folder.url))
@@ -156,7 +159,7 @@ def harden(
         worst = _persons_to_remove(prepared, result, step)
         removed |= rows.rows_of_persons(left[worst])
     found = Hardening(prepared.tests[0].id, budget, rows.table.persons, rounds, reason, removed, prepared, result)
-    _write(found, rows.source_row)
+    write_beside(prepared.folder, NAME, found.document(), result.summaries)
     return found
 
 
@@ -207,14 +210,10 @@ def _distance_limit(gate: Gate) -> float | None:
     return float(gate.key) if power == "key" and gate.key is not None else None
 
 
-def _write(found: Hardening, source_row: Ints) -> None:
-    """Write the rounds to the folder of the last run, and who was left out to its private tier."""
-    folder = found.prepared.folder
-    write_beside(folder, NAME, found.document(), found.result.summaries)
-    positions = np.flatnonzero(found.removed)
-    document = {"record": positions.tolist(), "row": source_row[positions].tolist()}
-    write_json(folder, REMOVED, document)
-    if folder.private is None:
-        stored = manifest.read(folder)
-        if stored is not None and REMOVED not in stored.personal_data:
-            manifest.write(folder, replace(stored, personal_data=[*stored.personal_data, REMOVED]))
+def _write_removed(folder: Folder, removed: Bools, source_row: Ints) -> None:
+    """Write to the private tier of a round who was left out: also what `dit explain` needs to find its rows again."""
+    positions = np.flatnonzero(removed)
+    write_json(folder, REMOVED, {"record": positions.tolist(), "row": source_row[positions].tolist()})
+    stored = manifest.read(folder)
+    if folder.private is None and stored is not None and REMOVED not in stored.personal_data:
+        manifest.write(folder, replace(stored, personal_data=[*stored.personal_data, REMOVED]))

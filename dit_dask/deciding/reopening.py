@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dit_dask.audit.build import build_tests, external_columns
 from dit_dask.audit.grammar import check_config, read_config
 from dit_dask.audit.manifest import Manifest
@@ -18,12 +20,15 @@ from dit_dask.deciding.explanation import Case
 from dit_dask.errors import InputError, unknown
 from dit_dask.inputs.load import load_with
 from dit_dask.inputs.source import read_text
+from dit_dask.storage.documents import parse_mapping
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
+
+REMOVED = "records/removed.json"  # of a round of hardening
 
 
 def reopen_test(
@@ -37,8 +42,9 @@ def reopen_test(
     folder = Folder(Location(url.rstrip("/"), {}))
     manifest, summaries = read_complete(folder)
     chosen = choose_test([one.test for one in summaries], test) if test is not None else worst_test(summaries)
-    inputs = reopen_inputs(manifest, data, config)
-    return make_case(inputs, with_private(folder, manifest), chosen, inputs.cells if shows_values else None)
+    stored = with_private(folder, manifest)
+    inputs = reopen_inputs(stored, manifest, read_run_config(manifest, data, config))
+    return make_case(inputs, stored, chosen, inputs.cells if shows_values else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +68,12 @@ def make_case(inputs: AuditInputs, folder: Folder, test: str, cells: pd.DataFram
     return Case(inputs.config, built[test], distances, _reader(inputs.config), cells)
 
 
-def reopen_inputs(
-    manifest: Manifest, data: str | None = None, config: str | None = None, frame: pd.DataFrame | None = None
-) -> AuditInputs:
-    """Read the data of a finished run again, and build its tests; a frame, or the table `data`, takes the source's place."""
-    checked = _read_config(manifest, data, config)
-    if any(point.sanitizer.name == "function" for point in checked.tests):
+def reopen_inputs(folder: Folder, manifest: Manifest, config: Config, frame: pd.DataFrame | None = None) -> AuditInputs:
+    """Read the data of a finished run again, and build its tests; a frame takes the place of the config's source."""
+    if any(point.sanitizer.name == "function" for point in config.tests):
         raise InputError("the run's sanitizer is a function that it was given by value, which it does not hold; audit again")
-    rows, cells = _load(checked, manifest, frame)
-    return AuditInputs(checked, rows, build_tests(checked, rows, _reader(checked)), cells)
+    rows, cells = _load(config, manifest, folder, frame)
+    return AuditInputs(config, rows, build_tests(config, rows, _reader(config)), cells)
 
 
 def choose_test(ids: list[str], test: str) -> str:
@@ -92,7 +95,7 @@ def _reader(config: Config) -> Any:
     return lambda path, where: read_text(path, config, where)
 
 
-def _read_config(manifest: Manifest, data: str | None, path: str | None) -> Config:
+def read_run_config(manifest: Manifest, data: str | None = None, path: str | None = None) -> Config:
     """The config of a run, of the manifest or of its own file; its measures are left out."""
     if path is not None:
         checked = read_config(path)
@@ -121,10 +124,16 @@ def _config_folder(manifest: Manifest) -> str:
     return str(Path.cwd())
 
 
-def _load(config: Config, manifest: Manifest, frame: pd.DataFrame | None) -> tuple[Rows, Any]:
+def _load(config: Config, manifest: Manifest, folder: Folder, frame: pd.DataFrame | None) -> tuple[Rows, Any]:
+    """Load the rows of a run, without those that `dit harden` left out."""
     if config.data.source == "frame" and not manifest.files and frame is None:
         raise InputError("data: the run audited a frame of Python, which it does not hold; give it: dit.open(url, data=frame)")
     rows, cells = load_with(config, [], frame, external_columns(config))
+    removed = parse_mapping(folder.read(REMOVED)).get("record", [])
+    if removed and max(removed) < rows.used:
+        kept = np.ones(rows.used, bool)
+        kept[removed] = False
+        rows, cells = rows.only(kept), cells[kept].reset_index(drop=True)
     if rows.digest() != manifest.input.digest:
         raise InputError(
             f"data: this table is not the one that was audited: it has {rows.used:,} used rows, the run {manifest.input.used:,}"

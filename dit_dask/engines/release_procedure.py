@@ -19,6 +19,7 @@ from dit_dask.measures.utility.figures import NO_UTILITY, Utility, measure_utili
 from dit_dask.sanitizers import Sanitizer
 from dit_dask.sanitizers.claims import Recheck, claimed_k, recheck
 from dit_dask.sanitizers.raw import Raw
+from dit_dask.sanitizers.sum_tables import SumTables
 from dit_dask.sanitizers.tables import Tables
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
@@ -86,12 +87,12 @@ class ReleaseProcedure:
     @property
     def publishes_release(self) -> bool:
         """Every sanitizer but the one that does nothing, and those that publish no records."""
-        return not isinstance(self.sanitizer, Raw | Tables)
+        return not isinstance(self.sanitizer, Raw | Tables | SumTables)
 
     def recheck(self, table: Table) -> tuple[Recheck, None, Utility]:
         """Count the classes of the release anew, test the claim on each, and measure what is left of the table."""
         release, claim = self.publish(table), self.sanitizer.claim
-        if isinstance(self.sanitizer, Tables):  # cells hold no records
+        if isinstance(self.sanitizer, Tables | SumTables):  # cells hold no records
             return self.sanitizer.recheck(release), None, NO_UTILITY
         is_raw = not self.publishes_release
         utility = raw_utility(release) if is_raw else measure_utility(table, release, claimed_k(claim), self.seed)

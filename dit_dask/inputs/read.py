@@ -51,7 +51,7 @@ def read_frame(
     source = config.data.source
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
-    return read_files(*source_files(config), columns, "data.source", replace(_source_rules(config), is_coded=is_coded))
+    return read_files(*source_files(config), columns, "data.source", replace(source_rules(config), is_coded=is_coded))
 
 
 def _number_columns(config: Config) -> NumberColumns:
@@ -70,7 +70,7 @@ def read_source(
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
     # data.csv is about the source: a synthetic table may be written in another way
-    rules = replace(_source_rules(config), csv=CsvConfig())
+    rules = replace(source_rules(config), csv=CsvConfig())
     return read_files(*table_files(source, options, config, where), columns, where, rules)
 
 
@@ -114,8 +114,8 @@ def _read_file(
                 return _read_parquet(file, columns, f"{where}: {name}", is_coded=rules.is_coded)
             if name.endswith(".xlsx"):
                 return _read_excel(file, columns, f"{where}: {name}")
-            opened = _unpacked(file, name, f"{where}: {name}")
-            return _read_csv(opened, columns, f"{where}: {name}", _for_file(rules, name))
+            opened = unpacked(file, name, f"{where}: {name}")
+            return _read_csv(opened, columns, f"{where}: {name}", for_file(rules, name))
 
     try:
         return reading(content)
@@ -146,21 +146,23 @@ def source_dialect(config: Config) -> Dialect | None:
         return None
     with fs.open(paths[0], "rb") as file:
         where = f"data.source: {name}"
-        return look(_unpacked(file, name, where), _for_file(_source_rules(config), name).csv, None, where)[1]
+        return look(unpacked(file, name, where), for_file(source_rules(config), name).csv, None, where)[1]
 
 
-def _source_rules(config: Config) -> TextRules:
+def source_rules(config: Config) -> TextRules:
+    """What a config says about the text files of its source."""
     return TextRules(config.data.csv or CsvConfig(), _number_columns(config), config.data.header)
 
 
-def _for_file(rules: TextRules, name: str) -> TextRules:
+def for_file(rules: TextRules, name: str) -> TextRules:
     """A .tsv file has tabs unless the config says otherwise."""
     if re.search(r"\.tsv(\.\w+)?$", name) and rules.csv.separator is None:
         return replace(rules, csv=replace(rules.csv, separator="\t"))
     return rules
 
 
-def _unpacked(file: Any, name: str, where: str) -> Any:
+def unpacked(file: Any, name: str, where: str) -> Any:
+    """The content of a file that may be compressed."""
     return next((unpack(file, where) for end, unpack in UNPACK.items() if name.endswith(end)), file)
 
 

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 MOST_CELLS = 2**21  # atoms times sensitive values
 
 
-def read_layout(tables: Sequence[Any], schema: Schema, where: str) -> TableLayout:
+def read_layout(tables: Sequence[Any], schema: Schema, where: str, *, by_secret: bool = True) -> TableLayout:
     """Read the tables; a value that no band or group of a table has is not counted there."""
     if not isinstance(tables, list) or not tables:
         raise InputError(f"{where} must be a list of tables, each a list of columns; got {describe_value(tables)}")
     bands = [_read_table(one, schema, f"{where}[{place}]") for place, one in enumerate(tables)]
-    if not any(by_secret for _, by_secret in bands):
+    if not by_secret and any(is_by for _, is_by in bands):
+        raise InputError(f"{where}: the sensitive column {schema.sensitive.name!r} is summed, so no table is by it")
+    if by_secret and not any(is_by for _, is_by in bands):
         raise InputError(
             f"{where}: no table has the sensitive column {schema.sensitive.name!r}, so none says anything about it"
         )
@@ -40,7 +42,7 @@ def read_layout(tables: Sequence[Any], schema: Schema, where: str) -> TableLayou
     codes = np.indices(sizes).reshape(len(sizes), -1)
     counted = [np.bincount(one) for one in atom_of]
     weights = np.prod([count[code] for count, code in zip(counted, codes, strict=True)], axis=0).astype(np.float64)
-    groupings = tuple(_grouping(of, by_secret, schema, atom_of, codes) for of, by_secret in bands)
+    groupings = tuple(_grouping(of, is_by, schema, atom_of, codes) for of, is_by in bands)
     steps = tuple(one.astype(np.int64) * stride for one, stride in zip(atom_of, strides, strict=True))
     return TableLayout(steps, weights, groupings)
 

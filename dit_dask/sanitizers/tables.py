@@ -12,6 +12,7 @@ from dit_dask.config.constraints import Anything, Choice, Field, Flag, Integer, 
 from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
 from dit_dask.sanitizers.claims import Recheck
+from dit_dask.sanitizers.sum_tables import SumTables, Units
 from dit_dask.sanitizers.table_layout import read_layout
 from dit_dask.values.published_tables import OUTSIDE, KnownCounts, TableLayout, TableRelease
 from dit_dask.values.release import Ranges, Release
@@ -190,8 +191,23 @@ def _shown(known: KnownCounts, protection: Protection) -> Ints:
     return np.rint(shown).astype(np.int64)
 
 
-def _build(parameters: Mapping[str, Any], context: Context) -> Tables:
+def _build_sums(parameters: Mapping[str, Any], context: Context, where: str) -> SumTables:
+    unused = [
+        key for key, plain in (("noise", "none"), ("epsilon", None), ("complementary", False)) if parameters[key] != plain
+    ]
+    unused += ["rounding: random"] if parameters["rounding"] == "random" else []
+    if unused:
+        raise InputError(f"{where}: sums and means take conventional rounding and a threshold; got {unused[0]}")
+    units = Units.of(context.schema.sensitive, where)
+    layout = read_layout(parameters["tables"], context.schema, f"{where}.tables", by_secret=False)
+    base = None if parameters["rounding"] == "none" else float(parameters["base"])
+    return SumTables(layout, units, parameters["statistic"] == "means", base, parameters["threshold"])
+
+
+def _build(parameters: Mapping[str, Any], context: Context) -> Tables | SumTables:
     where = f"{context.where}.sanitizer"
+    if parameters["statistic"] != "counts":
+        return _build_sums(parameters, context, where)
     rounding, noise, threshold = parameters["rounding"], parameters["noise"], parameters["threshold"]
     if (noise == "none") != (parameters["epsilon"] is None):
         raise InputError(f"{where}: noise and epsilon go together; got {'epsilon' if noise == 'none' else 'noise'} alone")
@@ -210,6 +226,9 @@ KIND = Kind(
     Record(
         {
             "tables": Field(ListOf(Anything(), 1), description="each a list of columns, the sensitive one among them or not"),
+            "statistic": Field(
+                Choice(("counts", "sums", "means")), "counts", sweep=True, description="of the sensitive column, by cell"
+            ),
             "rounding": Field(Choice(("none", "conventional", "random")), "none", sweep=True),
             "base": Field(Integer(2, 1000), 5, sweep=True, description="of the rounding"),
             "threshold": Field(Integer(1), 1, sweep=True, description="counts from 1 to below it are suppressed"),

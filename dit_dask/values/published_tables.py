@@ -13,7 +13,7 @@ import numpy as np
 from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Codes, Floats, Ints
+    from dit_dask.values.arrays import Bools, Codes, Floats, Ints
 
 OUTSIDE = -1  # the cell of records that a table does not count
 
@@ -56,8 +56,23 @@ class KnownCounts:
 
 
 @dataclass(frozen=True, eq=False)
+class KnownSums:
+    """What a table of sums says of each cell: how many persons, whether it is shown, and the bounds of their sum of steps."""
+
+    persons: Ints
+    is_shown: Bools
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class TableRelease(Release):
-    """A release of tables; as classes it has the cells of those by sensitive value."""
+    """A release of tables; as classes it has the cells of those by sensitive value, or the cells of sums.
+
+    steps[n] are the sensitive values as whole numbers, where their sums are published.
+    """
 
     layout: TableLayout | None = None
     known: tuple[KnownCounts, ...] = ()
+    sums: tuple[KnownSums, ...] = ()
+    steps: Ints | None = None

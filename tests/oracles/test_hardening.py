@@ -94,6 +94,19 @@ def test_who_is_left_out_is_private(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "records/removed.json" in json.loads((folder / "manifest.json").read_text())["personal_data"]
 
 
+def test_a_round_can_be_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = patients(120)
+    _, document = hardened(capsys, written(tmp_path, frame), "--max-removed", "3")
+    assert main(["explain", str(document["run"]), "--top", "2", "--json"]) == 0
+    persons = json.loads(capsys.readouterr().out)["persons"]
+    removed = json.loads((Path(str(document["run"])) / "records" / "removed.json").read_text())["row"]
+    assert removed
+    assert not {person["row"] for person in persons} & set(removed)
+    found = document["harden"]
+    assert isinstance(found, dict)
+    assert persons[0]["distance"] == pytest.approx(found["rounds"][-1]["delta"], rel=1e-12)
+
+
 def test_a_gate_that_could_not_have_failed_is_not_passed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, document = hardened(capsys, written(tmp_path, patients(120), ["delta <= 3"]), "--max-removed", "2")
     assert (code, document["status"]) == (1, "inconclusive")
@@ -136,3 +149,33 @@ def test_several_tests_need_a_choice(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_a_budget_is_a_number_or_a_share() -> None:
     assert [read_budget(text, 1000) for text in ("5", "1%", "0.25 %", " 12.5%")] == [5, 10, 2, 125]
+
+
+def test_the_release_has_the_persons_who_are_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame, target = patients(240), tmp_path / "release.csv"
+    config = written(tmp_path, frame)
+    code, document = hardened(capsys, config, "--max-removed", "30", "--to", str(target), "--columns", "drop")
+    found = document["harden"]
+    assert isinstance(found, dict)
+    assert code == 0
+    assert found["removed"] > 0
+    released = pd.read_csv(target)
+    left = frame.drop(index=json.loads((Path(str(document["run"])) / "records" / "removed.json").read_text())["record"])
+    assert len(released) == 240 - found["removed"]
+    assert released["diagnosis"].value_counts().to_dict() == left["diagnosis"].value_counts().to_dict()
+    assert released.groupby(["age", "postcode", "ward"]).size().min() >= 12
+    beside = json.loads(Path(f"{target}.json").read_text())
+    assert beside["run"] == Path(str(document["run"])).name
+    assert beside["claim_holds"] is True
+    assert main(["harden", str(config), "--max-removed", "30", "--to", str(target), "--columns", "drop"]) == 2
+    assert "exists and is not overwritten" in capsys.readouterr().err
+
+
+def test_no_release_is_written_if_the_gates_do_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "release.csv"
+    config = written(tmp_path, patients(120), ["delta <= 1e-9"])
+    code, document = hardened(capsys, config, "--max-removed", "1", "--to", str(target), "--columns", "drop")
+    found = document["harden"]
+    assert isinstance(found, dict)
+    assert (code, found["release"]) == (1, None)
+    assert not target.exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 import dit_dask as dit
 from dit_dask.adversaries.published_tables import PublishedTables
 from dit_dask.engines import brute_force
+from dit_dask.kernels.exchangeable import term_shares
 from dit_dask.sanitizers.tables import Protection, suppress_more
 from tests.audits import loaded, points
 
@@ -211,3 +214,88 @@ def test_an_audit_of_tables_has_controls_power_and_a_claim() -> None:
     assert verdicts["noisy", "delta <= 0.15"] == "inconclusive"
     assert {one.control for one in result.verdict.controls} == {"raw", "suppressed"}
     assert summary["attainable"].map(lambda reached: reached["distance"] > 0.15).all()
+
+
+PAY = {"quasi_identifiers": {"age": {"kind": "numeric"}, "town": {"kind": "categorical"}}, "sensitive": "pay"}
+
+
+def paid(frame: pd.DataFrame, tables: list[object], **keys: object) -> tuple[object, object]:
+    test = {"sanitizer": {"name": "tables", "tables": tables, "statistic": "sums", **keys}}
+    (point,) = points(loaded(frame, PAY), PAY, [test])
+    return point.rows.table, point.procedure
+
+
+@pytest.mark.parametrize(
+    ("values", "terms", "low", "high"),
+    [([0, 1, 3], 3, 4, 4), ([0, 1, 3], 1, 3, 3), ([0, 2, 5, 7], 4, 9, 12), ([0, 1], 5, 1.5, 3.2), ([0, 1, 3], 2, 5, 5)],
+)
+def test_a_term_of_a_sum_has_the_shares_of_all_ways_to_make_it(values: list[int], terms: int, low: float, high: float) -> None:
+    ways = np.zeros(len(values))
+    for chosen in product(range(len(values)), repeat=terms):
+        ways[chosen[0]] += low <= sum(values[one] for one in chosen) <= high
+    wanted = ways / ways.sum() if ways.any() else ways
+    np.testing.assert_allclose(term_shares(np.array(values), terms, low, high), wanted, atol=1e-12)
+
+
+def test_many_terms_are_close_to_counting() -> None:
+    values = np.array([0, 1, 3, 4, 9])
+    counted, many = term_shares(values, 64, 160, 160), term_shares(values, 65, 162.5, 162.5)
+    np.testing.assert_allclose(many, counted, atol=0.005)
+
+
+def test_the_sum_of_two_is_the_example_of_the_docs() -> None:
+    frame = pd.DataFrame({"age": [30, 30, 31], "town": ["a", "a", "b"], "pay": [1, 4, 2]})
+    table, procedure = paid(frame, [["town"]])
+    found = brute_force.influence(table, np.arange(3), procedure)
+    place = int(np.flatnonzero(np.array(table.schema.sensitive.levels)[table.secret] == "4")[0])
+    assert found.distance[place] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("statistic", ["sums", "means"])
+def test_sums_of_populations_that_differ_by_one_person_reveal_the_pay(statistic: str) -> None:
+    frame = pd.DataFrame({"age": [20, 30, 40, 50, 65, 70, 80], "town": ["a"] * 7, "pay": [10, 20, 30, 20, 50, 10, 30]})
+    bands = [[{"age": [20, 64, 80]}], [{"age": [20, 65, 80]}]]
+    table, procedure = paid(frame, bands, statistic=statistic)
+    place = int(np.flatnonzero(table.codes[:, 0] == 4)[0])
+    found = brute_force.influence(table, np.arange(7), procedure)
+    assert found.predicted[place] == table.secret[place]
+    assert found.distance[place] > 1.5
+    one_table, alone = paid(frame, bands[:1], statistic=statistic)
+    assert brute_force.influence(one_table, np.arange(7), alone).distance[place] < 1.5
+    hidden, protected = paid(frame, bands[:1], statistic=statistic, threshold=10)
+    assert brute_force.influence(hidden, np.arange(7), protected).distance.max() == 0
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 99), st.sampled_from([{}, {"rounding": "conventional", "base": 7}, {"threshold": 3}]), st.booleans())
+def test_sums_without_a_person_are_those_of_a_new_release(seed: int, keys: dict[str, object], is_mean: bool) -> None:
+    frame = people(12, seed).drop(columns="illness").assign(pay=np.random.default_rng(seed).choice([5, 12.5, 30], 12))
+    frame.loc[:1, "pay"] = [5, 30]
+    bands = [[{"age": [30, 31, 33]}, "town"], [{"age": [30, 32, 33]}]]
+    table, procedure = paid(frame, bands, statistic="means" if is_mean else "sums", **keys)
+    truth = procedure.sanitizer.add_up(table)
+    for (persons, steps), known in zip(truth, procedure.sanitizer.publish(table.schema, truth).sums, strict=True):
+        assert ((known.low <= steps) & (steps <= known.high))[known.is_shown & (persons > 0)].all()
+    records = np.arange(table.distinct)
+    for record, found in zip(records, procedure.sanitizer.leave_one_out(table, records), strict=True):
+        again = procedure.sanitizer.release(table.without(int(record)), np.random.default_rng(1))
+        for one, other in zip(found.sums, again.sums, strict=True):
+            for name in ("persons", "is_shown", "low", "high"):
+                np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"tables": [["town", "pay"]]}, "'pay' is summed, so no table is by it"),
+        ({"tables": [["town"]], "noise": "laplace", "epsilon": 1}, "sums and means take conventional rounding"),
+        ({"tables": [["town"]], "rounding": "random"}, "got rounding: random"),
+    ],
+)
+def test_wrong_sums_are_one_clear_line(keys: dict[str, object], message: str) -> None:
+    frame = people(20, 1).rename(columns={"illness": "pay"}).assign(pay=np.arange(20) % 3)
+    with pytest.raises(dit.InputError, match=message):
+        dit.audit(frame, schema=PAY, tests=[{"sanitizer": {"name": "tables", "statistic": "sums", **keys}}])
+    test = {"sanitizer": {"name": "tables", "statistic": "means", "tables": [["town"]]}}
+    with pytest.raises(dit.InputError, match="need a sensitive column of numbers"):
+        dit.audit(people(20, 1), schema=SCHEMA, tests=[test])
