@@ -50,7 +50,7 @@ class Result:
     >>> schema = {"quasi_identifiers": {"age": {"kind": "numeric"}}, "sensitive": "ill"}
     >>> result = dit.audit(people, schema=schema, tests=[{"sanitizer": {"name": "mondrian", "k": 5}}], gates=["delta <= 0.5"])
     >>> result.verdict.status
-    'passed'
+    'failed'
     >>> result.distances("mondrian-k5").columns[:4].tolist()
     ['record', 'row', 'multiplicity', 'distance']
     """

@@ -34,7 +34,7 @@ def to_pandas(data: Any) -> pd.DataFrame:
     elif library == "polars" and hasattr(type(data), "columns"):
         data = (data.collect() if hasattr(data, "collect") else data).to_pandas()
     if not isinstance(data, pd.DataFrame):
-        raise InputError(f"data must be a DataFrame of pandas, Dask or polars, a path or a URL; got {describe_value(data)}")
+        raise InputError(f"data must be a DataFrame, a path or a URL; got {describe_value(data)}")
     return data
 
 
@@ -73,6 +73,11 @@ def sanitizer_document(given: Any, names: dict[str, Any] | None = None, where: s
     """Write a sanitizer as a config has it; `names` has the functions that are named already."""
     names = {} if names is None else names
     if hasattr(given, "sanitizer") and not isinstance(given, type):  # such as dit.Mondrian(k=5)
+        for key in ("quasi_identifiers", "hierarchies"):
+            if getattr(given, key, None) is not None:
+                raise InputError(
+                    f"{where}: {key} are those of the schema in an audit; leave them out of {type(given).__name__}"
+                )
         return to_document(given.sanitizer())
     if isinstance(given, list | tuple):
         return [sanitizer_document(one, names, f"{where}[{place}]") for place, one in enumerate(given)]
