@@ -122,6 +122,7 @@ class PdfWriter:
         self._pdf.set_fill_color(*COLOURS[block.status])
         if bottom > top:
             self._pdf.rect(MARGIN, top, 1.5, bottom - top, style="F")
+        self._pdf.set_fill_color(255, 255, 255)  # or tables would have it, too
         self._pdf.set_x(MARGIN)
 
     @_write.register
@@ -169,7 +170,7 @@ class PdfWriter:
     def _(self, block: Drawing) -> None:
         drawing = block.wide.replace("system-ui, sans-serif", FONT)
         known = "".join(letter if ord(letter) in self._known or letter in "\n" else "?" for letter in drawing)
-        self._pdf.image(io.BytesIO(known.encode()), w=self._pdf.epw, keep_aspect_ratio=True, alt_text=block.caption)
+        self._pdf.image(io.BytesIO(known.encode()), w=self._pdf.epw, alt_text=self._safe(block.caption))
         self._spans([block.caption], SMALL)
         self._write(block.numbers)
 

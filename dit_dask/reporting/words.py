@@ -26,18 +26,28 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _mondrian(parameters: Parameters) -> str:
-    claims = [words.format(value=_plain(parameters[key])) for key, words in MONDRIAN_CLAIMS.items() if parameters.get(key)]
+    return _classes("Mondrian", [str(parameters.get("variant", "strict"))], parameters)
+
+
+def _full_domain(parameters: Parameters) -> str:
+    suppression = parameters.get("suppression") or 0
+    return _classes("full-domain", [f"at most {suppression:.3g} suppressed"] if suppression else [], parameters)
+
+
+def _classes(algorithm: str, shown: list[str], parameters: Parameters) -> str:
+    """Say what an algorithm claims of its classes."""
+    claims = [words.format(value=_plain(parameters[key])) for key, words in CLASS_CLAIMS.items() if parameters.get(key)]
     if not claims:
-        return _with_parameters("Mondrian", parameters)
-    shown = [str(parameters.get("variant", "strict")), *(["ordered"] if parameters.get("ground") == "ordered" else [])]
-    return f"{' and '.join(claims)} ({', '.join(['Mondrian', *shown])})"
+        return _with_parameters(algorithm, parameters)
+    ordered = ["ordered"] if parameters.get("ground") == "ordered" else []
+    return f"{' and '.join(claims)} ({', '.join([algorithm, *shown, *ordered])})"
 
 
 def _plain(value: Any) -> str:
     return f"({', '.join(f'{one:g}' for one in value)})" if isinstance(value, list) else f"{value:g}"
 
 
-MONDRIAN_CLAIMS = {
+CLASS_CLAIMS = {
     "k": "{value}-anonymity",
     "l": "{value}-diversity",
     "entropy_l": "entropy {value}-diversity",
@@ -68,6 +78,7 @@ SANITIZERS: dict[str, Callable[[Parameters], str]] = {
     "raw": lambda _parameters: "the table as it is (raw)",
     "suppressed": lambda _parameters: "all quasi-identifiers suppressed",
     "mondrian": _mondrian,
+    "full-domain": _full_domain,
     "laplace": _noise("Laplace"),
     "geometric": _noise("geometric"),
     "gaussian": _noise("Gaussian"),

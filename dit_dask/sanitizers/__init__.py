@@ -51,6 +51,7 @@ SANITIZERS: Registry[Sanitizer | Protection] = Registry(
         "mondrian": mondrian.KIND,
         "raw": raw.KIND,
         "suppressed": suppressed.KIND,
+        "full-domain": "dit_dask.sanitizers.full_domain:KIND",
         "marginals": "dit_dask.sanitizers.synthesizer:KIND",
         "resample": "dit_dask.sanitizers.synthesizer:RESAMPLE",
         "tables": "dit_dask.sanitizers.tables:KIND",

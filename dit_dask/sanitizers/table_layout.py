@@ -80,6 +80,8 @@ def _bands(attribute: Attribute, bands: Any, where: str) -> Ints:
     if attribute.kind != "numeric" or attribute.values is None:
         raise InputError(f"{where}: only numeric columns have edges; column {attribute.name!r} is {attribute.kind}")
     levels: Sequence[Any] = attribute.levels
+    if any(isinstance(level, str) for level in levels):  # the column was generalised before, as alternatives of a test are
+        raise InputError(f"{where}: edges are of numbers, and the values of column {attribute.name!r} are bands already")
     of = np.full(len(levels), OUTSIDE)
     for band, (low, high) in enumerate(pairwise(bands)):
         of[(bisect_left if band == 0 else bisect_right)(levels, low) : bisect_right(levels, high)] = band

@@ -98,7 +98,7 @@ def test_a_wrong_config_says_what_was_expected_and_where(change: dict[str, Any],
         ({"sanitizer": "raw", "adversary": ["panel"]}, "must be a single one; got a name that stands for several"),
         (
             {"sanitizer": "raw", "adversary": "bayes"},
-            "known: bernoulli-nb, conditional-frequency, narrowest-class, panel; the import path of a",
+            "known: bernoulli-nb, conditional-frequency, narrowest-class, panel, published-tables; the import path of a",
         ),
         ({"sanitizer": "raw", "engine": "magic"}, "tests[0].engine: unknown 'magic'"),
         ({"sanitizer": "raw", "records": "some"}, "tests[0].records: unknown 'some'"),

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from unicodedata import east_asian_width
 
 from dit_dask.errors import InputError, escape_text, quote
 
@@ -162,7 +163,7 @@ def path(points: Sequence[tuple[float, float]], place: int, *, dashed: bool = Tr
     """A line through points, in the colour of its series."""
     steps = "".join(f"{'L' if number else 'M'}{x:.1f},{y:.1f}" for number, (x, y) in enumerate(points))
     style = f'stroke="{colour(place)}" stroke-width="1.8" class="l{place % len(COLOURS)}"{dash(place) if dashed else ""}'
-    return f'<path d="{steps}" fill="none" {style}/>'
+    return f'<path d="{steps}" fill="none" pointer-events="none" {style}/>'
 
 
 def series(place: int, parts: Iterable[str]) -> str:
@@ -170,9 +171,22 @@ def series(place: int, parts: Iterable[str]) -> str:
     return f'<g data-series="{place}">{"".join(parts)}</g>'
 
 
+def letters(name: str) -> int:
+    """How many letters wide a name is when it is shown: escaped, and signs such as emoji are as wide as two."""
+    shown = escape_text(name)
+    return len(shown) if shown.isascii() else len(shown) + sum(east_asian_width(letter) in "WF" for letter in shown)
+
+
 def cut(name: str, longest: int) -> str:
     """Shorten a name to so many letters."""
-    return name if len(name) <= longest else name[: max(0, longest - 1)] + "…"
+    if letters(name) <= longest:
+        return name
+    kept = ""
+    for letter in name[:longest]:
+        if letters(kept + letter) > longest - 1:
+            break
+        kept += letter
+    return f"{kept}…"
 
 
 def legend(left: float, top: float, names: Sequence[str], width: float = WIDTH, *, dashed: bool = False) -> list[str]:

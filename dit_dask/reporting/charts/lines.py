@@ -35,7 +35,7 @@ def scale(rows: Sequence[ScaleRow], largest: float, limits: Sequence[ScaleLimit]
     finite = [row.worst for row in rows if math.isfinite(row.worst)] + [one.at for one in limits if math.isfinite(one.at)]
     high = max([*finite, largest if math.isfinite(largest) else 0.0, 1e-9])
     is_narrow = width <= NARROW
-    longest = max((len(row.name) for row in rows), default=0)
+    longest = max((canvas.letters(row.name) for row in rows), default=0)
     left = 12.0 if is_narrow else min(320.0, 24 + LETTER * longest)
     pitch = 2 * LINE_HEIGHT + 4 if is_narrow else ROW
     frame = Frame(left, 20, width - left - 70, pitch * len(rows))

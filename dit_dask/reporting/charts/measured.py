@@ -26,7 +26,7 @@ LEGEND_LEFT = 24
 def draw_bars(chart: BarChart, width: int = WIDTH) -> str:
     """Draw one bar for each group and series; what does not apply is left out. Names are above the bars of a narrow drawing."""
     is_narrow = width <= NARROW
-    beside = min(WIDEST_NAMES, 24 + max((LETTER * min(len(name), LONGEST_NAME) for name in chart.groups), default=0))
+    beside = min(WIDEST_NAMES, 24 + max((LETTER * min(canvas.letters(name), LONGEST_NAME) for name in chart.groups), default=0))
     left, longest = (12, int((width - 24) / LETTER)) if is_narrow else (beside, LONGEST_NAME)
     plot = width - left - 60
     offset = 0 if len(chart.series) == 1 else -1  # of several series the first is the one to compare with

@@ -12,6 +12,7 @@ from dit_dask.reporting.sections.parameter import parameter
 from dit_dask.reporting.sections.scale import scale
 from dit_dask.reporting.sections.subject import subject
 from dit_dask.reporting.sections.tail import tail
+from dit_dask.reporting.sections.tuned import tuned
 from dit_dask.reporting.sections.verdict import verdict
 from dit_dask.reporting.sections.worst import worst
 
@@ -21,6 +22,7 @@ SECTIONS: tuple[MakeSection, ...] = (
     scale,
     tail,
     parameter,
+    tuned,
     doubts,
     adversaries,
     worst,

@@ -29,7 +29,8 @@ def parameter(run: ReportedRun) -> ReportSection | None:
     if not families:
         return None
     drawings = [_drawing(run, name, family) for name, family in families]
-    blocks: list[Block] = [*drawings]
+    reason = run.documents.get("tune.json", {}).get("reason")  # of dit tune
+    blocks: list[Block] = [*([paragraph(f"Recommendation of dit tune: {reason}.")] if reason else []), *drawings]
     if any(_rises(family) for _, family in families):
         blocks.append(paragraph(WHY_IT_RISES))
     return ReportSection("parameter", "Which parameter to choose", blocks)
@@ -75,31 +76,28 @@ def _drawing(run: ReportedRun, name: str, family: Family) -> Drawing:
     values = list(family)
     is_log = values[0] > 0 and values[-1] / values[0] > LOG_RATIO
     words = f"{name} of {family[values[0]].parameters['sanitizer']['name']}"
+    tuned = run.documents.get("tune.json", {})
+    recommended = tuned.get("recommended") if tuned.get("parameter") == name else None
+    marked = recommended if recommended in family else None
     wide, narrow = (
-        charts.over_parameter(words, panels, is_log=is_log, width=width).svg for width in (charts.WIDTH, charts.NARROW)
+        charts.over_parameter(words, panels, is_log=is_log, marked=marked, width=width).svg
+        for width in (charts.WIDTH, charts.NARROW)
     )
     return Drawing(f"Figures over {words}; dashed lines are limits of gates.", wide, narrow, _numbers(name, family, panels))
 
 
 def _utility(family: Family) -> list[charts.Panel]:
-    """What the release keeps, from the statistics that are about utility."""
+    """What the release loses, from the statistics that are about utility."""
     found = {
-        words: [(value, figure) for value, one in family.items() if (figure := _figure(one, statistic)) is not None]
+        words: [(value, figure) for value, one in family.items() if (figure := one.figure(*statistic)) is not None]
         for statistic, words in UTILITY.items()
     }
     kept = {words: points for words, points in found.items() if points}
-    return [charts.Panel("utility", kept)] if kept else []
+    return [charts.Panel("loss of utility", kept)] if kept else []
 
 
-# statistics about utility that have a value between 0 and 1, and how they are named
-UTILITY: dict[str, str] = {}
-
-
-def _figure(summary: TestSummary, name: str) -> float | None:
-    try:
-        return summary.figure(name)
-    except (KeyError, AttributeError):
-        return None
+# what is lost of utility, between 0 (nothing) and 1 (all), and how it is named
+UTILITY = {("certainty_penalty", None): "certainty penalty", ("tvd", "2"): "2-way TVD"}
 
 
 def _numbers(name: str, family: Family, panels: Sequence[charts.Panel]) -> Table:

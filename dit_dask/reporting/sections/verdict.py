@@ -77,8 +77,7 @@ def _worst_case(run: ReportedRun) -> list[Spans]:
 
 def _reason(one: Verdict) -> Spans:
     where: list[Span] = [code(one.test), ": "] if one.test else []
-    found: list[Span] = [" (adversary ", code(one.adversary), ")"] if one.adversary else []
-    return [*where, code(one.gate), " – ", one.reason, *found]
+    return [*where, code(one.gate), " – ", one.reason]
 
 
 def next_steps(run: ReportedRun) -> Spans:
@@ -115,8 +114,8 @@ def next_steps(run: ReportedRun) -> Spans:
 
 
 def _checks(verdicts: Sequence[Verdict]) -> Table:
-    rows = [
-        [code(one.test) if one.test else "–", code(one.gate), one.reason, Marked(WORDS[one.status], one.status)]
+    rows: list[list[Span]] = [
+        [Marked(WORDS[one.status], one.status), code(one.test) if one.test else "–", code(one.gate), one.reason]
         for one in verdicts
     ]
-    return Table("Every check of every test", ["test", "gate", "found", "result"], rows)
+    return Table("Every check of every test", ["result", "test", "gate", "found"], rows)
