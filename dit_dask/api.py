@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dit_dask import run
-from dit_dask.inputs.arguments import read_data, sanitizer_document, tests_document, to_document, to_pandas
 from dit_dask.audit.grammar import check_config
 from dit_dask.deciding.reopening import AuditInputs
 from dit_dask.deciding.tuning import Tuning, first_parameter
@@ -22,6 +21,7 @@ from dit_dask.errors import DitError, InputError, describe_value
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import progress
 from dit_dask.execution.runner import TaskRunner
+from dit_dask.inputs.arguments import read_data, sanitizer_document, tests_document, to_document, to_pandas
 from dit_dask.measures.synthetic import closeness as closest
 from dit_dask.measures.synthetic.closeness import Closeness
 from dit_dask.results import Result, open_result

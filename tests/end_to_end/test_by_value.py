@@ -41,7 +41,7 @@ def test_frames_of_other_libraries_give_the_same_bits(library: str) -> None:
 
 
 def test_polars_is_imported_only_by_those_who_use_it() -> None:
-    code = "import sys, pandas, dit_dask; dit_dask.audit; from dit_dask.inputs.arguments import to_pandas; to_pandas(pandas.DataFrame())"
+    code = "import sys, pandas, dit_dask.api; dit_dask.inputs.arguments.to_pandas(pandas.DataFrame())"
     check = f"{code}; assert 'polars' not in sys.modules"
     subprocess.run([sys.executable, "-c", check], check=True)
 
