@@ -192,7 +192,7 @@ def _count_pairs(
 
 def _encode(columns: Columns, missing: str | None, groups: Mapping[Any, Any] | None) -> tuple[list[CodedColumn], Any]:
     """Encode the target, by its groups if given, and the keys."""
-    cells = {name: columns.frame[column] for name, column in zip((TARGET, *columns.names), columns.frame.columns, strict=True)}
+    cells = {name: columns.frame[column] for name, column in zip(_distinct(columns.names), columns.frame.columns, strict=True)}
     (target, *keys), kept = encode_columns(cells, missing, ARGUMENT)
     if groups is not None:
         present = np.unique(target.codes)
@@ -200,6 +200,12 @@ def _encode(columns: Columns, missing: str | None, groups: Mapping[Any, Any] | N
         numbers[present] = number_groups(groups, [target.label(code) for code in present])
         target = CodedColumn(numbers[target.codes], target.labels)
     return [target, *keys], kept
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Name the target and the keys for messages; a key that is called `target`, or like another key, has its position."""
+    known = [TARGET, *names]
+    return [name if known.count(name) == 1 or not place else f"keys[{place - 1}]" for place, name in enumerate(known)]
 
 
 def _sort_by_value(values: Sequence[Any], count: Any, rates: Any, refinements: Any) -> pd.DataFrame:
@@ -267,7 +273,9 @@ def _join_columns(target: Any, keys: Any) -> pd.DataFrame:
 
 def _to_array(values: Any, name: str) -> Any:
     """Return a list or an array as an array of one or two dimensions."""
-    array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=None)
+    array = values if isinstance(values, np.ndarray) else np.array(list(values))
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        array = np.array(list(values), object)  # 1 and "1" are different values
     if array.ndim not in (1, 2):
         raise InputError(f"{name} must have one or two dimensions; got {array.ndim}")
     return array

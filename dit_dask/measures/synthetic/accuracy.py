@@ -15,7 +15,7 @@ from dit_dask import seeds
 from dit_dask.errors import InputError
 from dit_dask.kernels.crosstab import divergences
 from dit_dask.measures.synthetic.buckets import BucketedColumn, check_bins, put_in_buckets, stack_codes
-from dit_dask.measures.synthetic.columns import align
+from dit_dask.measures.synthetic.columns import Column, align
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +56,8 @@ class Accuracy:
     possible: int
     """How many combinations there are; beyond the limit a seeded subset is scored."""
     rows: tuple[int, int]
+    unseen: Mapping[str, float]
+    """Of each categorical column: the share of synthetic cells whose label the original does not have."""
 
     @property
     def by_combination(self) -> Mapping[tuple[str, ...], Score]:
@@ -84,7 +86,7 @@ def accuracy(
     original: pd.DataFrame,
     synthetic: pd.DataFrame,
     bins: int = 10,
-    ways: Sequence[int] = (1, 2, 3),
+    ways: int | Sequence[int] = (1, 2, 3),
     *,
     columns: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
@@ -129,7 +131,7 @@ def accuracy(
     """
     check_bins(bins)
     for name, number in (("limit", limit), ("splits", splits)):
-        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
             raise InputError(f"{name} must be an integer >= 1; got {number!r}")
     aligned = align({"original": original, "synthetic": synthetic}, columns, kinds)
     parts = [put_in_buckets(column, bins) for column in aligned]
@@ -158,17 +160,23 @@ def accuracy(
         scores=tuple(scores),
         possible=sum(math.comb(len(parts), size) for size in _check_ways(ways, len(parts))),
         rows=(len(first), len(second)),
+        unseen=MappingProxyType({column.name: _share_unseen(column) for column in aligned if column.kind == "categorical"}),
     )
 
 
-def _check_ways(ways: Sequence[int], columns: int) -> list[int]:
+def _share_unseen(column: Column) -> float:
+    return float((~np.isin(column.cells[1], np.append(column.cells[0], -1))).mean())
+
+
+def _check_ways(ways: int | Sequence[int], columns: int) -> list[int]:
     """Return the sizes of combinations, ascending, without sizes above the number of columns."""
-    for size in ways:
-        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST_WAYS:
+    sizes = list(ways) if isinstance(ways, Sequence | np.ndarray) else [ways]
+    for size in sizes:
+        if not isinstance(size, int | np.integer) or isinstance(size, bool) or not 1 <= size <= MOST_WAYS:
             raise InputError(f"ways must be integers from 1 to {MOST_WAYS}; got {size!r}")
-    possible = sorted({size for size in ways if size <= columns})
+    possible = sorted({int(size) for size in sizes if size <= columns})
     if not possible:
-        raise InputError(f"ways must name a size that {columns} columns can have; got {list(ways)!r}")
+        raise InputError(f"ways must name a size that {columns} columns can have; got {sizes!r}")
     return possible
 
 
