@@ -114,7 +114,7 @@ def _rows(prefix: str, shape: Mapping[str, Any]) -> list[str]:
 
 def _kind(shape: Mapping[str, Any]) -> str:
     if "enum" in shape:
-        return ", ".join(f"`{value}`" for value in shape["enum"])
+        return ", ".join(f"`{value}`" for value in shape["enum"]).replace("\t", "\\t").replace("|", "\\|")
     if "anyOf" in shape:
         return " or ".join(dict.fromkeys(_kind(one) for one in shape["anyOf"]))
     limits = [f"{word} {shape[key]}" for key, word in (("minimum", ">="), ("exclusiveMinimum", ">")) if key in shape]
