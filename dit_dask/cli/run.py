@@ -126,6 +126,8 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
         write_line(finished.folder.url)
     if finished.stopped:
         loud.note("stopped early: a gate has already failed; without stop_on_breach the same command goes on to the end")
+    if not finished.stopped:
+        progress.note(f"next: {next_command(finished.verdict.status, finished.folder.url)}")
     if finished.personal_data:
         progress.note(
             f"personal data, not to be shared: {', '.join(_shorten(finished.personal_data))} in {finished.folder.url}; "
@@ -136,8 +138,6 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
             f"withheld from {finished.folder.url}, because they tell about fewer than 10 rows: figures of "
             f"{', '.join(finished.withheld)}; they are above and in {finished.folder.for_personal_data().url}"
         )
-    if not finished.stopped:
-        progress.note(f"next: {next_command(finished.verdict.status, finished.folder.url)}")
     return OK if finished.verdict.is_allowed else GATE_FAILED
 
 
