@@ -269,7 +269,8 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     planted = {test: (baseline.attainable, baseline.planting_error) for baseline in baselines for test in baseline.tests}
     pairs = zip(states, outcomes, strict=True)
     summaries = [summarise(state, outcome, *planted[state.test.id]) for state, outcome in pairs]
-    curves = {one.test: outcome.points for one, outcome in zip(summaries, outcomes, strict=True)}
+    finished = zip(summaries, outcomes, strict=True)
+    curves = {one.test: outcome.points for one, outcome in finished if one.release_only is None}
     controls = [control for baseline in baselines for control in baseline.controls]
     if prepared.rows.table.subject is not None:
         entries = [without_lists(entry, prepared.rows.table.persons) for entry in entries]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -98,7 +98,12 @@ class _Builder:
         recoded = None if rows is self._rows else rows
         rows = recoded or self._bin(point)
         test = Test(identity, point, parameters, procedure, engine, reason, rows, audited, None, shown, recoded)
-        return test if test.external is None else replace(test, rows=self._single_rows(rows))
+        if test.external is None:
+            return test
+        test = replace(test, rows=self._single_rows(rows))
+        if test.external is None or test.external.match is None:
+            return test
+        return test.with_external(replace(test.external, whole=test.rows.table))
 
     def _recode(self, point: TestConfig) -> Rows:
         """The rows that are sanitised: those of the table, or one table for all tests with the same quantiles before that."""
@@ -159,10 +164,16 @@ def recode_rows(rows: Rows, quantiles: int, cut: str) -> Rows:
     return Rows(table, index, rows.read, rows.dropped, multiplicity, rows.files, frame, rows.source_row)
 
 
+def key_columns(match: Any) -> list[str]:
+    """The column by which rows are found in a release alone, if there is one."""
+    return [match["key"]] if isinstance(match, Mapping) else []
+
+
 def external_columns(config: Config) -> list[str] | None:
     """The columns that external sanitizers see beside those of the schema; None where no test has one."""
     components = [point.sanitizer for point in config.tests]
-    seen = [component.parameters["columns"] for component in components if SANITIZERS[component.name].sees_rows]
+    external = [component.parameters for component in components if SANITIZERS[component.name].sees_rows]
+    seen = [[*parameters["columns"], *key_columns(parameters.get("match"))] for parameters in external]
     return list(dict.fromkeys(itertools.chain(*seen))) if seen else None
 
 

@@ -37,7 +37,16 @@ def shareable_summary(summary: TestSummary) -> TestSummary:
     }
     claim = summary.claim_holds if summary.simulation is None else None  # samples of few rows are all that is known of it
     kept = replace(summary, statistics=Statistics(values), adversaries={}, claim_holds=claim, withheld=True)
-    return replace(kept, simulation=None, repeats=None, sampling=None, attainable=None, homogeneous=0.0, utility=NO_UTILITY)
+    return replace(
+        kept,
+        simulation=None,
+        repeats=None,
+        sampling=None,
+        attainable=None,
+        homogeneous=0.0,
+        utility=NO_UTILITY,
+        release_only=None,
+    )
 
 
 def without_lists(entry: MeasureEntry, persons: int) -> MeasureEntry:

@@ -103,7 +103,8 @@ def _label(value: Any) -> str:
     if isinstance(value, Mapping):
         shown = [value["name"].rsplit(".", 1)[-1]] if "name" in value else []
         for key, item in value.items():
-            if key != "name" and item not in ({}, [], "strict", "csv", "frequency"):
+            is_default = item in ({}, [], "strict", "csv", "frequency") or (key == "tighten" and item is True)
+            if key != "name" and not is_default:
                 shown.append(_part(key, item))
         text = "-".join(shown)
     else:

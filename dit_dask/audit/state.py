@@ -196,7 +196,12 @@ class TestState:
         return self.test.audited[np.isin(self._record, list(self.failures))]
 
     def lower_bounds(self) -> Statistics:
-        """The statistics if everything unknown were zero: what the final ones cannot fall below, but for the deviation."""
+        """The statistics if everything unknown were zero: what the final ones cannot fall below, but for the deviation.
+
+        A release alone has none: its distances are not those that gates are about.
+        """
+        if self.test.external is not None and self.test.external.match is not None:
+            return Statistics({})
         known = self._known[self._record]
         distance = np.where(known, np.nan_to_num(self._least()[self._record], posinf=np.inf), 0.0)
         before, after = self._predicted[:, self._record]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dit_dask.audit.adversary_summary import AdversarySummary, accuracy_of
 from dit_dask.audit.excess import excess_of
 from dit_dask.audit.manifest import Manifest, read_finished, read_summary_objects
+from dit_dask.audit.release_only import ReleaseOnly, describe_release, without_inference
 from dit_dask.audit.repeat_summary import read_repeats, repeats_document
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import Figure, Statistics, by_name, number_of, plain
@@ -113,6 +114,7 @@ class TestSummary:
     planting_error: str | None = None  # why nobody knows what is attainable
     claimed: str | None = None  # what the sanitizer claims, in words
     utility: Utility = NO_UTILITY
+    release_only: ReleaseOnly | None = None
 
     def figure(self, name: str, key: str | None = None) -> Figure:
         """The figure of a statistic, whether it is of the distances, the release or the engine."""
@@ -186,6 +188,8 @@ class TestSummary:
             shown["withheld"] = True
         if self.planting_error is not None:
             shown["planting_error"] = self.planting_error
+        if self.release_only is not None:
+            shown["release_only"] = self.release_only.document()
         return shown | ({} if self.claimed is None else {"claim": self.claimed})
 
     @classmethod
@@ -216,6 +220,7 @@ class TestSummary:
             document.get("planting_error"),
             document.get("claim"),
             Utility.read(document),
+            ReleaseOnly(document["release_only"]) if "release_only" in document else None,
         )
 
 
@@ -247,7 +252,9 @@ def summarise(
     """Put together what is known of a finished test, and what its planted person reaches, or why nobody knows."""
     test, release = state.test, outcome.release
     added = test.procedure.summarise_estimates(test.rows.table, state.all_estimates(), outcome.loss)
-    return TestSummary(
+    description = outcome.description
+    only = describe_release(test, description.statistics, description.adversaries)
+    summary = TestSummary(
         test.id,
         test.shown_parameters,
         test.engine,
@@ -271,7 +278,11 @@ def summarise(
         planting_error=planting_error,
         claimed=release.claimed,
         utility=outcome.utility,
+        release_only=only,
     )
+    if only is None:
+        return summary
+    return replace(summary, statistics=without_inference(summary.statistics), adversaries={}, sampling=None)
 
 
 def _repeats(added: EstimateSummary) -> Exceedance | None:

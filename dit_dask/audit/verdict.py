@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.excess import interval_of, more_repeats
 from dit_dask.audit.gates import OPERATORS, Gate
+from dit_dask.audit.release_only import NOT_KNOWN
 from dit_dask.audit.statistics import Distribution, Figure, Power, Statistics, by_name, number_of, plain
 from dit_dask.engines.controls import RAW
 from dit_dask.errors import InputError
@@ -159,6 +160,8 @@ def _figure(gate: Gate, summary: TestSummary, evidence: Evidence) -> Figure:
     statistic = by_name()[gate.name]
     if gate.key is None or gate.key in statistic.keys or statistic.compute is None:
         return summary.figure(gate.name, gate.key)
+    if summary.release_only is not None:
+        return None
     stored = evidence.distributions.get(summary.test)
     return None if stored is None else float(statistic.compute(stored, float(gate.key)))
 
@@ -167,6 +170,8 @@ def _verdict(gate: Gate, summary: TestSummary, value: Figure) -> Verdict:
     if value is None and summary.withheld:
         reason = f"{gate.label} is withheld here: it is of fewer than 10 rows; the run folder in output.private has it"
         return Verdict("inconclusive", gate.text, summary.test, None, gate.limit, reason)
+    if value is None and summary.release_only is not None and by_name()[gate.name].compute is not None:
+        return Verdict("inconclusive", gate.text, summary.test, None, gate.limit, NOT_KNOWN)
     if value is None and summary.persons_unknown and by_name()[gate.name].compute is None:
         return Verdict("inconclusive", gate.text, summary.test, None, gate.limit, PERSONS_UNKNOWN)
     if value is None:  # what cannot be computed must not pass

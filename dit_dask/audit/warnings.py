@@ -10,6 +10,7 @@ import numpy as np
 
 from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.gates import Gate
+from dit_dask.audit.release_only import NOT_KNOWN
 from dit_dask.audit.statistics import by_name
 from dit_dask.audit.verdict import further_columns
 from dit_dask.engines.controls import RAW
@@ -186,7 +187,7 @@ def _raw_meets(gate: Gate, test: str, controls: Sequence[ControlSummary]) -> Ite
 
 def release_warnings(summaries: Sequence[TestSummary]) -> list[str]:
     """What makes releases doubtful whatever gates say."""
-    checks = (_identical, _homogeneous, _constant, _published)
+    checks = (_identical, _homogeneous, _constant, _published, _release_only)
     return [line for one in summaries if one.is_sanitised for check in checks for line in check(one)]
 
 
@@ -202,6 +203,12 @@ def baseline_warnings(summaries: Sequence[TestSummary], controls: Sequence[Contr
             for one in unplanted
         ),
     ]
+
+
+def _release_only(summary: TestSummary) -> Iterator[str]:
+    only = summary.release_only
+    if only is not None:
+        yield f"{summary.test}: {NOT_KNOWN}; the own-row distance, at most {only.largest:.4g} here, is another figure"
 
 
 def _identical(summary: TestSummary) -> Iterator[str]:

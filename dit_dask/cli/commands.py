@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dit_dask.cli import completion, explain, harden, interrupts, printing, questions, report, sanitize, show, tune
+from dit_dask.cli import completion, explain, harden, interrupts, printing, questions, report, reproduce, sanitize, show, tune
 from dit_dask.cli import parser as arguments
 from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand
 from dit_dask.cli.run import demo, overrides, run
@@ -268,6 +268,7 @@ SUBCOMMANDS = (
     harden.SUBCOMMAND,
     tune.SUBCOMMAND,
     sanitize.SUBCOMMAND,
+    reproduce.SUBCOMMAND,
     Subcommand(
         "gate",
         "check a finished run against conditions",

@@ -34,7 +34,7 @@ def _size(size: ClassSize) -> str:
 
 def _split(split: SplitChange | None) -> str:
     if split is None:
-        return "none changes on the way to their rows, only counts do"
+        return "none changes on the way to their rows, or the release has no split tree"
     texts = {
         OTHER_CUT: f"{split.attribute} is cut at another value without them",
         GONE: f"{split.attribute} is not split there without them",

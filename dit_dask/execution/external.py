@@ -77,7 +77,7 @@ def _digest_releases(sanitizer: ExternalSanitizer, test: Test) -> dict[str, str]
     """Releases that were made elsewhere must all be there before anything starts; another version of them is another run."""
     from dit_dask.sanitizers.external.calls import Precomputed
 
-    if not isinstance(sanitizer.caller, Precomputed):
+    if not isinstance(sanitizer.caller, Precomputed) or sanitizer.match is not None:
         return {}
     needed = rows_to_remove(test, sanitizer, order_matters=bool(sanitizer.order_matters))
     present = sanitizer.caller.present(needed)

@@ -18,11 +18,11 @@ from dit_dask.errors import InputError, RunError, unknown
 from dit_dask.inputs.columns import source_columns
 from dit_dask.inputs.read import TextRules, read_files, read_frame
 from dit_dask.releasing.labels import label_values
-from dit_dask.releasing.properties import find_properties, group_counts
 from dit_dask.releasing.sanitized import SanitizedTable, sanitize_test
 from dit_dask.run import PreparedRun
 from dit_dask.sanitizers.claims import Recheck, recheck
 from dit_dask.sanitizers.external.release_reader import ReadRelease, ReleaseReader
+from dit_dask.sanitizers.properties import find_properties, group_counts
 from dit_dask.storage.documents import render_json
 from dit_dask.storage.filesystem import filesystem
 from dit_dask.storage.location import Location

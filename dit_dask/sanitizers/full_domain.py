@@ -14,7 +14,7 @@ from dit_dask.errors import InputError, unknown
 from dit_dask.sanitizers import lattice_search
 from dit_dask.sanitizers.claims import Claim
 from dit_dask.sanitizers.lattice import MOST_NODES, Bands, count_nodes
-from dit_dask.sanitizers.predicates import FIELDS, Predicates, build_predicates, to_fraction
+from dit_dask.sanitizers.predicates import FIELDS, TUNABLE, Predicates, build_predicates, to_fraction
 from dit_dask.values.release import Release
 from dit_dask.values.schema import Attribute
 from dit_dask.values.table import Table
@@ -108,4 +108,5 @@ KIND = Kind(
         }
     ),
     _build,
+    tunable=TUNABLE,
 )

@@ -190,8 +190,9 @@ def _remove_each(table: Table, classes: Classes, records: Ints, rule: Rule, goal
     return np.where(feasible, loss, INFINITE)
 
 
+@lru_cache(maxsize=2)
 def publish(table: Table, goal: Goal) -> Release:
-    """Search, generalise and suppress."""
+    """Search, generalise and suppress; the last releases are kept, for all tasks of a process."""
     lattice = build_lattice(table.schema, goal.bands)
     node = find_node(table, lattice, goal) if table.distinct else NOWHERE
     if node == NOWHERE or not table.distinct:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
@@ -33,6 +35,11 @@ def written(folder: Path, frame: pd.DataFrame, gates: Sequence[str] = (f"delta <
     }
     (folder / "patients.yaml").write_text(yaml.safe_dump(document | more))
     return folder / "patients.yaml"
+
+
+def check_schema(document: object, name: str) -> None:
+    schema = json.loads((files("dit_dask") / "schemas" / f"{name}.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(document)
 
 
 def hardened(capsys: pytest.CaptureFixture[str], config: Path, *arguments: str) -> tuple[int, dict[str, object]]:
@@ -82,7 +89,7 @@ def test_who_is_left_out_is_private(tmp_path: Path, capsys: pytest.CaptureFixtur
     config = written(tmp_path, patients(120), output={"url": str(tmp_path / "shared"), "private": str(tmp_path / "private")})
     _, document = hardened(capsys, config, "--max-removed", "2")
     folder = Path(str(document["run"]))
-    assert (folder / "harden.json").is_file()
+    check_schema(json.loads((folder / "harden.json").read_text()), "harden")
     assert not list((tmp_path / "shared").rglob("removed.json"))
     (path,) = (tmp_path / "private" / folder.name).rglob("removed.json")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

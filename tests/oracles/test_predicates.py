@@ -185,7 +185,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "recursive l": ({"recursive_cl": {"c": 3, "l": 1.5}}, "recursive_cl.l must be an integer >= 2; got 1.5"),
     "three": ({"recursive_cl": [3, 2, 1]}, "recursive_cl must be c and l; got a list of 3"),
     "many values": ({"entropy_l": 3}, "tests[0].sanitizer.entropy_l must be at most the 2 values of disease; got 3"),
-    "more l": ({"l": 3}, "tests[0].sanitizer.l must be at most the 2 values of disease; got 3"),
     "tail": ({"recursive_cl": [3, 4]}, "recursive_cl.l must be at most the 2 values of disease; got 4"),
     "ground alone": ({"k": 2, "ground": "ordered"}, "tests[0].sanitizer.ground is for t, which is not given"),
     "no order": ({"t": 0.2, "ground": "ordered"}, "ordered needs schema.sensitive.order or bins"),

@@ -18,7 +18,7 @@ from dit_dask.deciding.figures import RISKS, labels_of
 from dit_dask.deciding.frontier import find_frontier
 from dit_dask.deciding.tuning import Point, recommend
 from tests.oracles.test_explanations import patients, schema
-from tests.oracles.test_hardening import written
+from tests.oracles.test_hardening import check_schema, written
 
 VALUES = [3, 6, 12, 24, 48]
 
@@ -134,8 +134,10 @@ def test_the_command_writes_the_curve_and_is_resumed(tmp_path: Path, capsys: pyt
     assert code == 0
     folder = Path(str(document["run"]))
     assert json.loads((folder / "tune.json").read_text()) == document["tune"]
+    check_schema(document["tune"], "tune")
     assert (folder / "tune.svg").read_text().startswith("<svg")
     assert (folder / "frontier.svg").read_text().startswith("<svg")
+    assert "is the weakest of 3 values that passes every gate" in (folder / "report.html").read_text()
     parts = {path: path.stat().st_mtime_ns for path in (folder / "records").rglob("*.parquet")}
     assert tune_json(capsys, config, "--values", "3,12,48") == (code, document)
     assert {path: path.stat().st_mtime_ns for path in parts} == parts
@@ -247,7 +249,7 @@ def test_alternatives_have_the_figures_of_changed_tables(tmp_path: Path, capsys:
     ranked = [one["delta"] for one in found["alternatives"][1:]]
     assert ranked == sorted(ranked)  # without gates by delta
     assert losses["age in 5 bands"] > losses["as it is"]
-    assert (Path(str(document["run"])) / "what-if.json").is_file()
+    check_schema(json.loads((Path(str(document["run"])) / "what-if.json").read_text()), "what-if")
 
 
 def test_an_alternative_that_passes_is_preferred(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,9 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dit_dask.releasing.labels import label_values
-from dit_dask.releasing.properties import find_properties, group_counts
 from dit_dask.releasing.sanitized import tabulate
 from dit_dask.sanitizers.external.release_reader import ReleaseReader
+from dit_dask.sanitizers.properties import find_properties, group_counts
 from dit_dask.values.hierarchy import flat
 from dit_dask.values.release import Release, Sets
 from dit_dask.values.schema import Attribute, Schema, Secret

@@ -29,7 +29,8 @@ def parameter(run: ReportedRun) -> ReportSection | None:
     if not families:
         return None
     drawings = [_drawing(run, name, family) for name, family in families]
-    blocks: list[Block] = [*drawings]
+    reason = run.documents.get("tune.json", {}).get("reason")  # of dit tune
+    blocks: list[Block] = [*([paragraph(f"Recommendation of dit tune: {reason}.")] if reason else []), *drawings]
     if any(_rises(family) for _, family in families):
         blocks.append(paragraph(WHY_IT_RISES))
     return ReportSection("parameter", "Which parameter to choose", blocks)
@@ -75,8 +76,12 @@ def _drawing(run: ReportedRun, name: str, family: Family) -> Drawing:
     values = list(family)
     is_log = values[0] > 0 and values[-1] / values[0] > LOG_RATIO
     words = f"{name} of {family[values[0]].parameters['sanitizer']['name']}"
+    tuned = run.documents.get("tune.json", {})
+    recommended = tuned.get("recommended") if tuned.get("parameter") == name else None
+    marked = recommended if recommended in family else None
     wide, narrow = (
-        charts.over_parameter(words, panels, is_log=is_log, width=width).svg for width in (charts.WIDTH, charts.NARROW)
+        charts.over_parameter(words, panels, is_log=is_log, marked=marked, width=width).svg
+        for width in (charts.WIDTH, charts.NARROW)
     )
     return Drawing(f"Figures over {words}; dashed lines are limits of gates.", wide, narrow, _numbers(name, family, panels))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dit_dask.config.constraints import Anything, Choice, Field, Flag, Integer, ListOf, MapOf, Number, Record, Text
+from dit_dask.config.constraints import Anything, Choice, Field, Flag, Integer, ListOf, MapOf, Number, OneOf, Record, Text
 from dit_dask.config.data import STORAGE_OPTIONS
 from dit_dask.config.registry import Context, Kind
 from dit_dask.errors import InputError
@@ -85,6 +85,8 @@ def _resolve_argument(part: str, folder: str) -> str:
 
 
 def _build_precomputed(parameters: Mapping[str, Any], context: Context) -> Caller:
+    if parameters["without"] is None:
+        return Precomputed(_resolve_url(parameters["full"], context.folder), "", parameters["storage_options"])
     if RECORD not in parameters["without"]:
         raise InputError(f"{context.where}.sanitizer.without must hold {RECORD}, the position of the row left out")
     full, without = (_resolve_url(parameters[key], context.folder) for key in ("full", "without"))
@@ -105,11 +107,17 @@ def _kind(own: Mapping[str, Field], build_caller: Callable[[Mapping[str, Any], C
         relevant = {key: value for key, value in parameters.items() if key != "claim" and _affects_result(fields, key)}
         if context.frame is None:
             raise InputError(f"{where}: {parameters['name']} needs the rows themselves")
+        match = None
+        if "without" in parameters and parameters["without"] is None:
+            match = parameters["match"] or "none"
+        elif parameters.get("match") is not None:
+            raise InputError(f"{where}.match is for a release alone; got releases without each record, too")
+        key = [match["key"]] if isinstance(match, Mapping) else []
         identity = json.dumps([relevant, mapping, sys.version_info[:2]], sort_keys=True, default=str)
         return ExternalSanitizer(
             schema=context.schema,
-            frame=context.frame[list(dict.fromkeys([*context.columns, *parameters["columns"]]))],
-            published=context.columns,
+            frame=context.frame[list(dict.fromkeys([*context.columns, *parameters["columns"], *key]))],
+            published=(*context.columns, *key),
             caller=build_caller(parameters, context),
             policy=CallPolicy(parameters["retries"], parameters["on_error"] == "skip", parameters["allow_skipped"]),
             where=where,
@@ -117,6 +125,7 @@ def _kind(own: Mapping[str, Field], build_caller: Callable[[Mapping[str, Any], C
             mapping=mapping,
             claim=_build_claim(parameters["claim"]),
             order_matters=parameters["order_matters"],
+            match=match,
         )
 
     return Kind(Record(fields), build_sanitizer, sees_rows=True)
@@ -174,7 +183,19 @@ KINDS: dict[str, Kind[ExternalSanitizer]] = {
     "precomputed": _kind(
         {
             "full": Field(Text(), description="the release of the whole table: .csv, .csv.gz or .parquet"),
-            "without": Field(Text(), description="the releases without each record; {record} is the row's position"),
+            "without": Field(
+                Text(),
+                None,
+                description="the releases without each record; {record} is the row's position; left out: only full",
+            ),
+            "match": Field(
+                OneOf(
+                    [(str, Choice(("order", "none"))), (dict, Record({"key": Field(Text())}))],
+                    "order, none, or a mapping {key: COLUMN}",
+                ),
+                None,
+                description="how rows are found in the only release; none by default: by what covers them",
+            ),
             "storage_options": STORAGE_OPTIONS,
         },
         _build_precomputed,

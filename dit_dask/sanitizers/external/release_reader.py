@@ -37,6 +37,7 @@ class ReadRelease:
     suppressed: int
     nearest: int
     further: int = 0
+    holder: Ints | None = None  # the class of each row that was read, -1 of a suppressed one; a cache does not keep it
 
     def fingerprint(self) -> bytes:
         """The same for releases that differ only in the order of rows or in how they write a set."""
@@ -172,12 +173,14 @@ class ReleaseReader:
         if not kept.any():
             raise InputError("it suppressed every row")
         nearest = int(sum(numbers[2][kept].sum() for numbers in read))
-        release = self._build_release([numbers[0][kept] for numbers in read], secret[kept])
+        release, group = self._build_release([numbers[0][kept] for numbers in read], secret[kept])
+        holder = np.full(len(frame), -1, np.int64)
+        holder[kept] = group
         known = {*self.columns, *self._published}
         further = sum(tells_rows_apart(frame[name]) for name in frame.columns if name not in known)
-        return ReadRelease(release, int(kept.sum()), int((~kept).sum()), nearest, further)
+        return ReadRelease(release, int(kept.sum()), int((~kept).sum()), nearest, further, holder)
 
-    def _build_release(self, numbers: Sequence[Ints], secret: Ints) -> Release:
+    def _build_release(self, numbers: Sequence[Ints], secret: Ints) -> tuple[Release, Ints]:
         compacted = [vocabulary.compact(column) for vocabulary, column in zip(self._vocabularies, numbers, strict=True)]
         group = np.zeros(len(secret), np.int64)
         for column, sets in compacted:  # sorted by the first attribute, then the second, …
@@ -186,7 +189,7 @@ class ReleaseReader:
         domain = len(self._schema.sensitive.levels)
         counts = np.bincount(group * domain + secret, minlength=len(first) * domain).reshape(len(first), domain)
         value = np.column_stack([column[first] for column, _ in compacted]).astype(np.int32)
-        return Release(self._schema, Sets(value, tuple(sets for _, sets in compacted)), counts.astype(np.int64))
+        return Release(self._schema, Sets(value, tuple(sets for _, sets in compacted)), counts.astype(np.int64)), group
 
     def _encode_secrets(self, frame: pd.DataFrame) -> Ints:
         """Return (rows,): the code of the sensitive value, of a joint one from its columns, -1 where it is suppressed."""

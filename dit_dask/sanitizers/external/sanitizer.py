@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 
 from dit_dask.errors import DitError, ExternalSanitizerError, InputError
+from dit_dask.sanitizers.external.own_rows import Match, OwnRows, match_rows
 from dit_dask.sanitizers.external.release_reader import ReadRelease, ReleaseReader, unpack
 from dit_dask.storage.folder import Folder
 
@@ -67,6 +68,7 @@ class ProcessState:
     def __init__(self) -> None:
         self.full_releases: dict[str, ReadRelease] = {}
         self.last: tuple[bytes, int, pd.DataFrame] | None = None
+        self.own_rows: dict[str, OwnRows] = {}
         self._readers: dict[str, ReleaseReader] = {}
 
     def reader(self, sanitizer: ExternalSanitizer) -> ReleaseReader:
@@ -98,12 +100,33 @@ class ExternalSanitizer:
     claim: Claim | None = None
     order_matters: bool | None = None
     published: tuple[str, ...] = ()
+    match: Match | None = None  # how rows are found in the only release; None where there is one without each record
+    whole: Table | None = field(default=None, repr=False)  # all rows, where match is given
     state: ProcessState = field(default_factory=ProcessState)
     is_external: ClassVar[bool] = True  # what runs without one need not import to know
 
     def release(self, table: Table, rng: np.random.Generator) -> Release:
-        """Sanitise the rows of a table."""
-        return self.call(table, rng).release
+        """Sanitise the rows of a table; where there is only one release, take rows out of it."""
+        if self.match is None or table.ids is None or len(table.ids) == len(self.frame):
+            return self.call(table, rng).release
+        removed = np.setdiff1d(np.arange(len(self.frame)), table.ids)
+        return self._own_rows(rng).without(removed)
+
+    def _own_rows(self, rng: np.random.Generator) -> OwnRows:
+        name = self.schema.sensitive.name
+        if name not in self.state.own_rows:
+            if self.whole is None or self.match is None:
+                raise TypeError("rows are taken out of the release of the whole table")
+            try:
+                everyone = np.arange(len(self.frame))
+                published = self.caller.sanitize(self.frame, everyone, int(rng.integers(2**31)))
+                full = self.state.reader(self)(published)
+                holder = np.empty(0, np.int64) if full.holder is None else full.holder
+                matched = match_rows(self.match, self.frame, published, holder)
+            except (ExternalSanitizerError, InputError) as error:
+                raise ExternalSanitizerError(f"{self.where}: {error}", hidden=error.hidden) from error
+            self.state.own_rows[name] = OwnRows(self.whole, full, matched)
+        return self.state.own_rows[name]
 
     def call(self, table: Table, rng: np.random.Generator, *, use_cache: bool = True) -> ReadRelease:
         """Return the cached release of this table, or call the sanitizer, again if a call fails."""
