@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dit_dask.api import Result, audit, closeness, tune
+    from dit_dask.api import audit, closeness, open, tune
     from dit_dask.audit.controls import ControlSummary
     from dit_dask.audit.verdict import RunVerdict, Verdict
     from dit_dask.deciding.tuning import Tuning
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dit_dask.measures.synthetic.closeness import Closeness
     from dit_dask.measures.synthetic.events import flatten_events
     from dit_dask.releasing.estimators import Mondrian
+    from dit_dask.results import Result
 
 __all__ = [
     "Accuracy",
@@ -43,11 +44,12 @@ __all__ = [
     "discrimination_interval",
     "discrimination_rate",
     "flatten_events",
+    "open",
     "tune",
 ]
 
 _NAMES = {
-    "api": ("Result", "audit", "closeness", "tune"),
+    "api": ("audit", "closeness", "open", "tune"),
     "deciding.tuning": ("Tuning",),
     "audit.controls": ("ControlSummary",),
     "audit.verdict": ("RunVerdict", "Verdict"),
@@ -56,6 +58,7 @@ _NAMES = {
     "measures.synthetic.closeness": ("Closeness",),
     "measures.synthetic.events": ("flatten_events",),
     "releasing.estimators": ("Mondrian",),
+    "results": ("Result",),
     "execution.rates": ("discrimination_by_value", "discrimination_interval", "discrimination_rate"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import tempfile
 
+import numpy as np
+import pandas as pd
+
 import dit_dask as dit
 from dit_dask.inputs.datasets import census
 
@@ -38,6 +41,9 @@ def main() -> None:
     thirds = people[:400], people[400:800], people[800:]
     for distance in ("buckets", "gower", "euclidean"):
         dit.closeness(*(third.reset_index(drop=True) for third in thirds), distance=distance)
+    numbers = [pd.DataFrame(np.random.default_rng(seed).normal(size=(700, 20))).add_prefix("x") for seed in range(3)]
+    for distance in ("gower", "euclidean"):  # many columns: all rows are compared
+        dit.closeness(*numbers, distance=distance)
     dit.discrimination_rate(people["occupation"], people[["age", "education"]])
 
 

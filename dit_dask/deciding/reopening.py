@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dit_dask.audit.grammar import check_config, read_config
 from dit_dask.audit.manifest import Manifest
 from dit_dask.audit.parts import read_distances
 from dit_dask.audit.summary import TestSummary, read_complete
+from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
 from dit_dask.deciding.explanation import Case
 from dit_dask.errors import InputError, unknown
@@ -23,6 +24,9 @@ from dit_dask.storage.documents import parse_mapping
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
 from dit_dask.values.table import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REMOVED = "records/removed.json"  # of a round of hardening
 
@@ -38,16 +42,38 @@ def reopen_test(
     folder = Folder(Location(url.rstrip("/"), {}))
     manifest, summaries = read_complete(folder)
     chosen = choose_test([one.test for one in summaries], test) if test is not None else worst_test(summaries)
-    checked = _read_config(manifest, data, config)
-    stored = _with_private(folder, manifest)
-    rows, cells = _load(checked, manifest, stored)
-    built = {one.id: one for one in build_tests(checked, rows, _reader(checked))}
-    if chosen not in built:
-        raise unknown("test of the config", chosen, built)
-    distances = read_distances(stored, chosen)
+    stored = with_private(folder, manifest)
+    inputs = reopen_inputs(stored, manifest, read_run_config(manifest, data, config))
+    return make_case(inputs, stored, chosen, inputs.cells if shows_values else None)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditInputs:
+    """What a run was made from: its config, the used rows and its tests; `cells` are the used rows as they were read."""
+
+    config: Config
+    rows: Rows
+    tests: Sequence[Test]
+    cells: pd.DataFrame | None = field(default=None, repr=False)
+
+
+def make_case(inputs: AuditInputs, folder: Folder, test: str, cells: pd.DataFrame | None) -> Case:
+    """What an explanation of a test needs; with `cells` it shows values."""
+    built = {one.id: one for one in inputs.tests}
+    if test not in built:
+        raise unknown("test of the config", test, built)
+    distances = read_distances(folder, test)
     if not len(distances):
-        raise InputError(f"{folder.url} has no records of {chosen}: they are in output.private, which cannot be read from here")
-    return Case(checked, built[chosen], distances, _reader(checked), cells if shows_values else None)
+        raise InputError(f"{folder.url} has no records of {test}: they are in output.private, which cannot be read from here")
+    return Case(inputs.config, built[test], distances, _reader(inputs.config), cells)
+
+
+def reopen_inputs(folder: Folder, manifest: Manifest, config: Config, frame: pd.DataFrame | None = None) -> AuditInputs:
+    """Read the data of a finished run again, and build its tests; a frame takes the place of the config's source."""
+    if any(point.sanitizer.name == "function" for point in config.tests):
+        raise InputError("the run's sanitizer is a function that it was given by value, which it does not hold; audit again")
+    rows, cells = _load(config, manifest, folder, frame)
+    return AuditInputs(config, rows, build_tests(config, rows, _reader(config)), cells)
 
 
 def choose_test(ids: list[str], test: str) -> str:
@@ -69,7 +95,7 @@ def _reader(config: Config) -> Any:
     return lambda path, where: read_text(path, config, where)
 
 
-def _read_config(manifest: Manifest, data: str | None, path: str | None) -> Config:
+def read_run_config(manifest: Manifest, data: str | None = None, path: str | None = None) -> Config:
     """The config of a run, of the manifest or of its own file; its measures are left out."""
     if path is not None:
         checked = read_config(path)
@@ -98,9 +124,11 @@ def _config_folder(manifest: Manifest) -> str:
     return str(Path.cwd())
 
 
-def _load(config: Config, manifest: Manifest, folder: Folder) -> tuple[Rows, Any]:
+def _load(config: Config, manifest: Manifest, folder: Folder, frame: pd.DataFrame | None) -> tuple[Rows, Any]:
     """Load the rows of a run, without those that `dit harden` left out."""
-    rows, cells = load_with(config, [], None, external_columns(config))
+    if config.data.source == "frame" and not manifest.files and frame is None:
+        raise InputError("data: the run audited a frame of Python, which it does not hold; give it: dit.open(url, data=frame)")
+    rows, cells = load_with(config, [], frame, external_columns(config))
     removed = parse_mapping(folder.read(REMOVED)).get("record", [])
     if removed and max(removed) < rows.used:
         kept = np.ones(rows.used, bool)
@@ -110,12 +138,12 @@ def _load(config: Config, manifest: Manifest, folder: Folder) -> tuple[Rows, Any
         raise InputError(
             f"data: this table is not the one that was audited: it has {rows.used:,} used rows, the run {manifest.input.used:,}"
             + ("" if rows.used != manifest.input.used else ", with other values or in another order")
-            + "; give the right one with --data TABLE"
+            + "; give the right one with --data TABLE (in Python: data=)"
         )
     return rows, cells
 
 
-def _with_private(folder: Folder, manifest: Manifest) -> Folder:
+def with_private(folder: Folder, manifest: Manifest) -> Folder:
     """The folder with the place of its personal data, if that is another one."""
     private = manifest.config.get("output", {}).get("private")
     if not private:

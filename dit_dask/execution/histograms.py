@@ -5,6 +5,8 @@ Pairs travel as two independent 64-bit hashes of key and of value, so a shuffle 
 
 from __future__ import annotations
 
+import datetime
+import decimal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -366,8 +368,12 @@ def _label_text(label: Any) -> str:
     """Write a label as text that differs between types of values, but not between 1 and 1.0."""
     if isinstance(label, str):
         return f"text {label}"
-    if isinstance(label, int | float | np.integer | np.floating | np.bool_):
-        return f"number {int(label)}" if float(label).is_integer() else f"number {float(label)!r}"
+    if isinstance(label, decimal.Decimal) and (not label.is_finite() or decimal.Decimal(float(label)) != label):
+        return f"decimal {label.normalize()}"  # no float is equal to it
+    if isinstance(label, int | float | decimal.Decimal | np.integer | np.floating | np.bool_):
+        return f"number {int(label)}" if label == label // 1 else f"number {float(label)!r}"
+    if isinstance(label, datetime.datetime):  # a Timestamp is one, and equal to it
+        return f"time {label.isoformat()}"
     return f"{type(label).__name__} {label}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from html import escape
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ from dit_dask.errors import escape_text
 from dit_dask.storage.redaction import scrub
 
 LINE_SECONDS = 5.0
+NOTEBOOK_SECONDS, REDRAW_SECONDS = 1.0, 0.2
 
 
 class Progress(Protocol):
@@ -113,10 +115,66 @@ class Bar:
             self._bar = None
 
 
-def choose_progress(*, quiet: bool) -> Progress:
-    """Choose by what stderr is."""
-    if quiet:
+class Notebook:
+    """A bar in the cell of a notebook, once the work takes a second; it is removed at the end."""
+
+    def __init__(self) -> None:
+        self._total = self._done = 0
+        self._began = self._shown = 0.0
+        self._note = ""
+        self._display: Any = None
+
+    def note(self, text: str) -> None:
+        """Show it below the bar until the next note."""
+        self._note = escape_text(scrub(text))
+        if self._display is not None:
+            self._draw()
+
+    def start(self, total: int, done: int) -> None:
+        """Begin counting; nothing is drawn yet."""
+        self._total, self._done = total, done
+        self._began = self._shown = time.monotonic()
+
+    def advance(self, records: int) -> None:
+        """Move the bar, a few times a second."""
+        self._done += records
+        now = time.monotonic()
+        if now - self._began >= NOTEBOOK_SECONDS and now - self._shown >= REDRAW_SECONDS:
+            self._shown = now
+            self._draw()
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        if self._display is not None:
+            self._show("")
+            self._display = None
+
+    def _draw(self) -> None:
+        bar = f'<progress max="{self._total}" value="{self._done}"></progress> {self._done:,} of {self._total:,} records'
+        self._show(f"<div>{bar}</div><div>{escape(self._note)}</div>")
+
+    def _show(self, page: str) -> None:
+        from IPython.display import HTML, display
+
+        if self._display is None:
+            self._display = display(HTML(page), display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._display.update(HTML(page))  # type: ignore[no-untyped-call]
+
+
+def is_notebook() -> bool:
+    """Whether this process is the kernel of a notebook; IPython is not imported to find out."""
+    module = sys.modules.get("IPython")
+    shell = None if module is None else module.get_ipython()
+    return shell is not None and getattr(shell, "kernel", None) is not None
+
+
+def choose_progress(*, quiet: bool | None) -> Progress:
+    """Choose by where the output goes; None is quiet everywhere but in a notebook."""
+    if quiet or (quiet is None and not is_notebook()):
         return Silent()
+    if is_notebook():
+        return Notebook()
     return Bar() if sys.stderr.isatty() else Lines()
 
 

@@ -65,8 +65,12 @@ def bound(query: Floats, low: Floats, high: Floats, mask: Masks, kinds: Longs, s
 
 @compiled
 def search(queries: Floats, rows: Floats, copies: Longs, kinds: Longs, scales: Floats, nodes: Longs, bounds: Floats,
-           masks: Masks, first: Floats, second: Floats, place: Longs) -> None:
-    """Lower first[q] and second[q] to the two smallest distances to rows, copies counted; place[q] is the row of the first."""
+           masks: Masks, first: Floats, second: Floats, place: Longs) -> int:
+    """Lower first[q] and second[q] to the two smallest distances to rows, copies counted; place[q] is the row of the first.
+
+    Return how many rows and nodes were compared.
+    """
+    effort = 0
     stack = np.empty(len(nodes), np.int64)
     distance = np.empty(len(nodes))
     width = rows.shape[1]
@@ -82,6 +86,7 @@ def search(queries: Floats, rows: Floats, copies: Longs, kinds: Longs, scales: F
             node = stack[top]
             while nodes[node, 2] >= 0:
                 left = nodes[node, 2]
+                effort += 2
                 near = bound(query, bounds[0, left], bounds[1, left], masks[left], kinds, scales, runner)
                 far = bound(query, bounds[0, left + 1], bounds[1, left + 1], masks[left + 1], kinds, scales, runner)
                 node = left
@@ -95,6 +100,7 @@ def search(queries: Floats, rows: Floats, copies: Longs, kinds: Longs, scales: F
                     break
             if node < 0:
                 continue
+            effort += nodes[node, 1] - nodes[node, 0]
             for row in range(nodes[node, 0], nodes[node, 1]):
                 total = 0.0
                 for column in range(width):
@@ -109,6 +115,7 @@ def search(queries: Floats, rows: Floats, copies: Longs, kinds: Longs, scales: F
                     else:
                         runner = total
         first[number], second[number] = best, runner
+    return effort
 
 
 @compiled

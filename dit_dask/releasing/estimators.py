@@ -152,6 +152,13 @@ class Mondrian(FrameSanitizer):
         For labels: a file of lines leaf;parent;…;*, or a rule such as {"prefix": [3, 2]}, by column.
     variant
         "strict", or "basic" as published.
+
+    Examples
+    --------
+    >>> import dit_dask as dit, pandas as pd
+    >>> people = pd.DataFrame({"age": [20, 21, 60, 61], "ill": ["flu", "none", "flu", "none"]})
+    >>> dit.Mondrian(k=2, sensitive="ill").fit_transform(people)["age"].tolist()
+    ['[20, 21]', '[20, 21]', '[60, 61]', '[60, 61]']
     """
 
     def __init__(

@@ -85,6 +85,7 @@ SANITIZERS: dict[str, Callable[[Parameters], str]] = {
     "marginals": lambda parameters: _with_parameters("synthetic data from noisy marginals", parameters),
     "resample": lambda parameters: _with_parameters("rows drawn again from the table", parameters),
     "python": _external("the Python function", "target"),
+    "function": _external("a Python function given by value, which this run alone can repeat:", "function"),
     "command": _external("the command", "argv"),
     "precomputed": _external("a release made elsewhere:", "full"),
 }

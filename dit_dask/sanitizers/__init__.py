@@ -56,6 +56,6 @@ SANITIZERS: Registry[Sanitizer | Protection] = Registry(
         "resample": "dit_dask.sanitizers.synthesizer:RESAMPLE",
         "tables": "dit_dask.sanitizers.tables:KIND",
         **dict.fromkeys(("laplace", "geometric", "gaussian"), "dit_dask.sanitizers.noise:KINDS"),
-        **dict.fromkeys(("python", "command", "precomputed"), "dit_dask.sanitizers.external:KINDS"),
+        **dict.fromkeys(("python", "function", "command", "precomputed"), "dit_dask.sanitizers.external:KINDS"),
     },
 )

@@ -21,7 +21,8 @@ def test_public_names_are_exactly_those_promised() -> None:
     rates = [f"discrimination_{name}" for name in ("by_value", "interval", "rate")]
     synthetic = ["Accuracy", "Closeness", "accuracy", "closeness", "flatten_events"]
     results = ["ControlSummary", "Result", "RunVerdict", "Tuning", "Verdict"]
-    names = ["DitError", "InputError", "RunError", "Mondrian", "__version__", "audit", "tune", *results, *rates, *synthetic]
+    errors = ["DitError", "InputError", "RunError"]
+    names = [*errors, "Mondrian", "__version__", "audit", "open", "tune", *results, *rates, *synthetic]
     assert sorted(dit.__all__) == sorted(names)
     assert all(getattr(dit, name) is not None for name in dit.__all__)
     with pytest.raises(AttributeError, match="no attribute 'audti'"):

@@ -192,7 +192,9 @@ def test_a_record_that_no_class_covers_is_in_no_class() -> None:
     release, table = deck_release(FITTING, as_sets=False)
     without = Release(release.schema, Ranges(LOW[:2], HIGH[:2]), release.counts[:2])
     attacked, held = attacks.white_box(without, table, [0], "plug-in")
-    assert attacked.profile.count.sum() == 6
+    assert attacked.profile.count.tolist() == [3, 3, 3]  # the last group is what is not published
+    assert attacked.more["not_published"] == 3
+    assert attacked.published.label(2) == "(not published)"
     assert set(table.codes[held.record, 0]) == {0, 3, 4, 5}
 
 

@@ -39,6 +39,40 @@ def test_neither_blocks_nor_trees_change_a_bit(frames: list[pd.DataFrame], dista
         assert getattr(cut, name).tobytes() == getattr(whole, name).tobytes()
 
 
+ALWAYS = dict.fromkeys(space.DISTANCES, -1.0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(frames=mixed_frames(frames=2), distance=st.sampled_from(space.DISTANCES), bins=st.integers(2, 6))
+def test_comparing_all_rows_equals_brute_force_to_the_bit(frames: list[pd.DataFrame], distance: str, bins: int) -> None:
+    training, queries = frames
+    metric, (known, new) = space.encode(align({"training": training, "synthetic": queries}), distance, bins)
+    with (
+        patch.object(space, "FEWEST_ROWS", 1),
+        patch.object(space, "MOST_EFFORT", ALWAYS),
+        patch.object(space, "ROUGH_CELLS", 64),
+    ):
+        index = space.build_index(metric, known)
+        found = index.nearest(new)
+    assert bool(index.scans) == (not np.isnan(known).any())
+    expected = nearest_two(training, queries, training, distance, bins)
+    assert list(zip(found.first.tolist(), found.second.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("distance", ["gower", "euclidean"])
+def test_the_way_to_search_follows_from_the_data_and_changes_no_bit(distance: str) -> None:
+    rng = np.random.default_rng(3)
+    for columns, is_scanned in ((30, True), (2, False)):
+        frames = [pd.DataFrame(rng.normal(size=(rows, columns))).add_prefix("c") for rows in (3000, 300)]
+        frames[1] *= 3  # many are outside the range of training
+        metric, (known, new) = space.encode(align(dict(zip(("training", "synthetic"), frames, strict=True))), distance, 10)
+        index = space.build_index(metric, known)
+        assert bool(index.scans) == is_scanned
+        found, by_tree = index.nearest(new), space.Index(metric, index.trees, {}).nearest(new)
+        assert (found.first == by_tree.first).all()
+        assert (found.second == by_tree.second).all()
+
+
 @settings(deadline=None, max_examples=12)
 @given(frames=mixed_frames(most=60), seed=st.integers(0, 99))
 def test_row_order_does_not_matter(frames: list[pd.DataFrame], seed: int) -> None:

@@ -67,13 +67,24 @@ def skewness(release: Release, positions: Sequence[int], estimator: str) -> Atta
 
 
 def white_box(release: Release, table: Table, positions: Sequence[int], estimator: str) -> tuple[AttackResult, Members]:
-    """X is the original tuple of the keys and Y the published one, counted over the records of the table."""
+    """X is the original tuple of the keys and Y the published one, counted over the records of the table.
+
+    Records that no class covers are a group of their own, the last one: nothing is published of them.
+    """
     published, membership = Published.of(release, positions), find_members(release, table)
-    original = number_combinations([table.codes[:, position].astype(np.int64) for position in positions])[membership.record]
-    weight = table.weights[membership.record] * membership.share
+    numbers = number_combinations([table.codes[:, position].astype(np.int64) for position in positions])
+    covered = np.bincount(membership.record, membership.share, table.distinct) > 0
+    hidden = np.flatnonzero(~covered)
+    original = np.concatenate([numbers[membership.record], numbers[hidden]])
+    group = np.concatenate([published.group[membership.holder], np.full(len(hidden), len(published.first))])
+    weight = np.concatenate([table.weights[membership.record] * membership.share, table.weights[hidden]])
     weight = weight.round().astype(np.int64) if membership.exact else weight
-    contingency = ContingencyTable.of(published.group[membership.holder], original, weight)
-    more = {} if membership.exact else {"assignment": "records that several classes cover are shared out among them"}
+    contingency = ContingencyTable.of(group, original, weight)
+    more: dict[str, Any] = (
+        {} if membership.exact else {"assignment": "records that several classes cover are shared among them"}
+    )
+    if len(hidden):
+        more["not_published"] = int(table.weights[hidden].sum())
     return AttackResult(published, contingency.profile(estimator), contingency, more), membership
 
 
@@ -103,6 +114,7 @@ def _beliefs_by_value(sets: Bools, weights: Floats | None) -> Floats:
     believed = sets.astype(float) if weights is None else sets * weights
     nothing = believed.sum(axis=1) == 0
     believed[nothing] = sets[nothing]
+    believed[believed.sum(axis=1) == 0] = 1.0  # a value that covers none of the table tells nothing
     share: Floats = believed / believed.sum(axis=1, keepdims=True)
     return share
 

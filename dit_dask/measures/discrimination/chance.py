@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dit_dask.measures.discrimination.contingency import ContingencyTable
+
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats, Ints
 
+SHUFFLES = 20
 DEVIATIONS = 12  # beyond so many standard deviations the probability is below 1e-16
 
 
@@ -31,6 +35,24 @@ def compute_chance_rate(keys: Ints, target: Ints) -> float:
     )
     after = (float((times * sizes * np.log(sizes)).sum()) - inside) / rows
     return min(1.0, max(0.0, 1 - after / before))
+
+
+def correct(rate: float, chance: float) -> float:
+    """Return how much of what chance leaves open the keys tell: (rate - chance) / (1 - chance), at most 1."""
+    return 1.0 if chance >= 1 else (rate - chance) / (1 - chance)
+
+
+def chance_of_table(table: ContingencyTable) -> float:
+    """Return the mean plug-in rate over all shuffles of a contingency table of whole rows."""
+    keys, values = (np.bincount(codes, table.count).round().astype(np.int64) for codes in (table.key, table.value))
+    return compute_chance_rate(keys, values)
+
+
+def chance_by_shuffling(table: ContingencyTable, rate: Callable[[ContingencyTable], float], rng: np.random.Generator) -> float:
+    """Return the mean of any rate over random shuffles, where no formula is known."""
+    keys = np.repeat(table.key, table.count)
+    values = np.repeat(table.value, table.count)
+    return float(np.mean([rate(ContingencyTable.of(keys, rng.permutation(values))) for _ in range(SHUFFLES)]))
 
 
 def _plogp(counts: Ints, rows: int) -> float:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dit_dask.errors import InputError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -96,6 +98,10 @@ class Rate:
 
 def compute_rate(target: CountHistogram, keys: CountHistogram, pairs: CountHistogram, estimator: str = "plug-in") -> Rate:
     """Return 1 - H(X|Y) / H(X) from the histograms of X, of Y and of the pairs."""
+    if estimator != "plug-in" and target.values == target.rows > 1:
+        raise InputError(
+            f"estimator: {estimator} needs values that repeat, and every row has its own value of the target; expected plug-in"
+        )
     entropy = ESTIMATORS[estimator]
     before, after = entropy(target), entropy(pairs) - entropy(keys)
     if target.values < 2:

@@ -14,6 +14,7 @@ from dit_dask.config.registry import Context
 from dit_dask.errors import InputError, unknown
 from dit_dask.measures.base import OTHER_TABLE, MeasureInput, MeasureKind, MeasureResult, Source
 from dit_dask.measures.discrimination import attacks
+from dit_dask.measures.discrimination.chance import chance_by_shuffling, chance_of_table, correct
 from dit_dask.measures.discrimination.contingency import (
     MISSING,
     ContingencyTable,
@@ -27,10 +28,18 @@ from dit_dask.measures.discrimination.listing import list_by_value, list_partiti
 from dit_dask.measures.discrimination.presentation import present
 from dit_dask.measures.discrimination.published import Members, count_rows, find_members
 from dit_dask.measures.discrimination.semantic import Semantic, number_groups, resolve_groups
+from dit_dask.values.release import Release
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
+from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats, Ints
+
+
+NO_PERSONS = (
+    "the release has other records or counts than the table, as synthetic and noised releases have: its values belong to no "
+    "person, so the rate says what the release looks like, not what it tells about anybody; judge it by the inference test"
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,42 @@ class Sampling:
         if self.level is None:
             return {}
         rng = inputs.stream("bootstrap")
-        return {"interval": list(bootstrap(table, self.level, self.replicates, rng)), "level": self.level}
+        low, high = bootstrap(table, self.level, self.replicates, rng)
+        more: dict[str, Any] = {"interval": [low, high], "level": self.level}
+        rate = table.profile(self.estimator).rate.value
+        if not low <= rate <= high:
+            more["interval_reason"] = BIASED.format("above" if rate > high else "below")
+        return more
+
+    def chance(self, table: ContingencyTable, rate: float, inputs: MeasureInput, *, is_worst: bool = False) -> dict[str, Any]:
+        """Return the level that chance alone would give, and what the rate says beyond it; counts must be whole rows."""
+        if not np.issubdtype(table.count.dtype, np.integer):
+            return {}
+        if self.estimator == "plug-in" and not is_worst:
+            level = chance_of_table(table)
+        else:
+            compute = partial(_rate_of_worst if is_worst else _rate_of, estimator=self.estimator)
+            level = chance_by_shuffling(table, compute, inputs.stream("chance"))
+        return {"chance": level, "corrected": correct(rate, level)}
+
+
+BIASED = (
+    "the rate is {} the interval: few rows make it too high, and the interval, moved down by twice that bias, is one for the "
+    "rate of a larger population"
+)
+
+
+def _rate_of(table: ContingencyTable, estimator: str) -> float:
+    return table.profile(estimator).rate.value
+
+
+def _rate_of_worst(table: ContingencyTable, estimator: str) -> float:
+    """Return the largest rate over the partitions {value, rest}."""
+    rates = [
+        table.group_values((np.arange(int(table.value.max()) + 1) != value).astype(np.int64)).profile(estimator).rate.value
+        for value in np.unique(table.value)
+    ]
+    return max(rates)
 
 
 @dataclass(frozen=True)
@@ -86,7 +130,9 @@ class OfTable:
             profile.rate.value,
             list_by_value(shown, label, show_values=self.show_values),
             int(kept.sum()),
-            _format_entropies(profile) | self.sampling.interval(table, inputs),
+            _format_entropies(profile)
+            | self.sampling.interval(table, inputs)
+            | ({} if self.target is None else self.sampling.chance(table, profile.rate.value, inputs)),
             _per_record(profile, of_record),
         )
 
@@ -127,15 +173,26 @@ class OfRelease:
         more |= _format_entropies(profile)
         if result.contingency is not None:
             more |= self.sampling.interval(result.contingency, inputs)
+        if self.attack != "identity":
+            more |= self._chance(release, profile.rate.value, inputs)
+        more |= {} if _is_about_persons(release, table) else {"note": NO_PERSONS}
         value = profile.rate.value
         if self.attack == "background-knowledge":  # what remains unknown to the attacker
             value = 1 - value
             complement = (lambda rate: 1 - rate) if self.show_values else (lambda rate: round_figure(1 - rate))
             entries = [entry | {"rate": complement(entry["rate"])} for entry in entries]
             more |= {"interval": [1 - end for end in reversed(more["interval"])]} if "interval" in more else {}
+            more |= {name: 1 - more[name] for name in ("chance", "corrected") if name in more}
         columns = _average_over_classes(profile, membership, result.published.group, table.distinct)
         of_rows = {name: values[inputs.rows.index] for name, values in columns.items()}
         return MeasureResult(value, entries, round(float(profile.count.sum())), more, of_rows)
+
+    def _chance(self, release: Release, rate: float, inputs: MeasureInput) -> dict[str, Any]:
+        """Return the rate of published values over a shuffled sensitive attribute."""
+        is_worst = self.attack == "skewness" and self.groups is None
+        groups = None if self.groups is None else self.groups(release.schema.sensitive.levels)
+        table = attacks.homogeneity(release, self.positions, groups, "plug-in").contingency
+        return {} if table is None else self.sampling.chance(table, rate, inputs, is_worst=is_worst)
 
     def _is_rare_partition(self, count: int, total: int) -> bool:
         """Tell whether one side of {value, rest} has so few rows that figures of single classes would show them."""
@@ -215,9 +272,19 @@ def _build(parameters: Mapping[str, Any], context: Context) -> OfTable | OfRelea
         raise InputError(f"{where}: the target {target!r} is also among the keys")
     if len(set(keys)) < len(keys):
         raise InputError(f"{where}.keys names a column twice")
+    if target is None and parameters["estimator"] != "plug-in":
+        raise InputError(
+            f"{where}.estimator: over the person every row is a value of its own, so nothing has to be estimated; "
+            f"expected plug-in, got {parameters['estimator']}"
+        )
     if target is None and semantic is not None:
         raise InputError(f"{where}.semantic regroups a target column; {where}.target is missing")
     return OfTable(target, tuple(keys), groups, parameters["missing"], sampling, parameters["show_values"])
+
+
+def _is_about_persons(release: Release, table: Table) -> bool:
+    """Tell whether the published records stand for the persons of the table: noisy counts and synthetic rows do not."""
+    return bool((release.counts.sum(axis=0) <= np.bincount(table.secret, table.weights, release.counts.shape[1])).all())
 
 
 def _build_attack(parameters: Mapping[str, Any], context: Context, groups: Groups | None, sampling: Sampling) -> OfRelease:

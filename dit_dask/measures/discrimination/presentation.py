@@ -24,6 +24,11 @@ ABOUT_VALUES = (
     "are not named; figures have two decimals, and numbers of rows are rounded to multiples of five. "
     "Values of the original are in measures.json only: the report shows no more than the releases."
 )
+ABOUT_CHANCE = (
+    "By chance is the mean rate if the sensitive values are shuffled among the records: keys with many values seem to tell "
+    "something about any target. Corrected is (rate − chance) / (1 − chance). An attack is not about persons if the release "
+    "has synthetic records or noisy counts: what it publishes belongs to nobody."
+)
 ABOUT_SKEWNESS = "How far the published values tell whether someone has the sensitive value or any other."
 
 
@@ -33,12 +38,15 @@ def present(entries: Entries) -> list[Section]:
     of_releases = [entry for entry in entries if "attack" in entry.parameters]
     sections = []
     if of_table:
-        rows = [[subject(entry), entry.value, *_interval(entry), entry.more["entropy"], entry.records] for entry in of_table]
-        names = ("discrimination rate", "rate", "interval", "entropy, bits", "rows")
+        rows = [
+            [subject(entry), entry.value, *_chance(entry), *_interval(entry), entry.more["entropy"], entry.records]
+            for entry in of_table
+        ]
+        names = ("discrimination rate", "rate", "by chance", "corrected", "interval", "entropy, bits", "rows")
         chart = BarChart({row[0]: [row[1]] for row in rows}, ["rate"], "Discrimination rates")
         sections.append(Section("Discrimination rates of the table", ABOUT, names, rows, chart))
     if of_releases:
-        sections.append(_side_by_side(of_releases))
+        sections += [_side_by_side(of_releases), *_chance_levels(of_releases)]
     rows = [
         [subject(entry), release_name(entry), value_name(line), line["count"], line["rate"], line["refinement"]]
         for entry in entries
@@ -69,6 +77,21 @@ def _side_by_side(entries: Entries) -> Section:
     rows = [[measure, *values] for measure, values in groups.items()]
     chart = BarChart(groups, names, "Attacks on the original and on the releases")
     return Section("Attacks on the releases", ABOUT_ATTACKS, ("attack", *names), rows, chart)
+
+
+def _chance_levels(entries: Entries) -> list[Section]:
+    """Show the chance levels of the attacks, and which releases they say nothing about persons of."""
+    rows = [
+        [subject(entry), release_name(entry), entry.value, *_chance(entry), "no" if "note" in entry.more else "yes"]
+        for entry in entries
+        if "chance" in entry.more or "note" in entry.more
+    ]
+    names = ("attack", "of", "rate", "by chance", "corrected", "about persons")
+    return [Section("Attacks and chance", ABOUT_CHANCE, names, rows, detail=True)] if rows else []
+
+
+def _chance(entry: MeasureEntry) -> list[float | None]:
+    return [entry.more.get("chance"), entry.more.get("corrected")]
 
 
 def subject(entry: MeasureEntry) -> str:

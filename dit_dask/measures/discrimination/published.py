@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 BLOCK_CELLS = 2**24
 NAMED_LEVELS = 6
-HIDDEN, RARE = "…", "(a rare value)"
+NOT_PUBLISHED = "(not published)"
+HIDDEN, RARE, NO_VALUE = "…", "(a rare value)", "(no value of the table)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,8 @@ class Published:
 
     def label(self, group: int, rows: Sequence[Ints] | None = None) -> str | list[str]:
         """Name a published value; several attributes give a list. Without `rows` of `count_rows` rare levels are named too."""
+        if group == len(self.first):
+            return NOT_PUBLISHED
         position = self.first[group]
         names = [
             describe_coverage(attribute, sets[value[position]], None if rows is None else rows[number])
@@ -74,6 +77,8 @@ def describe_coverage(attribute: Attribute, covered: Bools, rows: Ints | None = 
     highest age or income would be shown by an end of an interval.
     """
     codes = np.flatnonzero(covered)
+    if not len(codes):
+        return NO_VALUE
     is_shown = np.ones(len(covered), bool) if rows is None else rows >= MIN_DISCLOSED_COUNT
     if len(codes) == 1:
         return str(attribute.levels[codes[0]]) if is_shown[codes[0]] else RARE

@@ -15,7 +15,7 @@ from dit_dask import seeds
 from dit_dask.errors import InputError
 from dit_dask.kernels.crosstab import divergences
 from dit_dask.measures.synthetic.buckets import BucketedColumn, check_bins, put_in_buckets, stack_codes
-from dit_dask.measures.synthetic.columns import align
+from dit_dask.measures.synthetic.columns import Column, align
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +56,8 @@ class Accuracy:
     possible: int
     """How many combinations there are; beyond the limit a seeded subset is scored."""
     rows: tuple[int, int]
+    unseen: Mapping[str, float]
+    """Of each categorical column: the share of synthetic cells whose label the original does not have."""
 
     @property
     def by_combination(self) -> Mapping[tuple[str, ...], Score]:
@@ -84,7 +86,7 @@ def accuracy(
     original: pd.DataFrame,
     synthetic: pd.DataFrame,
     bins: int = 10,
-    ways: Sequence[int] = (1, 2, 3),
+    ways: int | Sequence[int] = (1, 2, 3),
     *,
     columns: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
@@ -94,13 +96,42 @@ def accuracy(
 ) -> Accuracy:
     """Compare the cross-tabulations of a synthetic table with those of the original.
 
-    Every column is put into at most `bins` buckets learned from the original, and every combination of `ways` columns is
-    compared; of more than `limit` combinations of one size a subset is drawn with `seed`. `kinds` may say that a column of
-    numbers is categorical. The noise is the mean of `splits` random splits of the original.
+    Parameters
+    ----------
+    original, synthetic
+        The tables to compare.
+    bins
+        The most buckets that a column is put into; they are learned from the original.
+    ways
+        How many columns a table has: every combination of so many columns is compared.
+    columns
+        The columns to compare; all by default.
+    kinds
+        The kind of a column, such as {"code": "categorical"} for numbers that are names.
+    limit
+        Of more combinations of one size than this a subset is drawn.
+    splits
+        How many random splits of the original the noise is the mean of.
+    seed
+        The seed of what is drawn.
+
+    Returns
+    -------
+    Accuracy
+        `tvd`, `l1d`, `hellinger`, and `expected`, the score of a perfect release.
+
+    Examples
+    --------
+    >>> import dit_dask as dit, pandas as pd
+    >>> table = pd.DataFrame({"age": range(100), "town": ["A", "B"] * 50})
+    >>> dit.accuracy(table, table).tvd
+    0.0
+    >>> dit.accuracy(table, table.assign(town="A"), ways=[1], columns=["town"]).tvd
+    0.5
     """
     check_bins(bins)
     for name, number in (("limit", limit), ("splits", splits)):
-        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
             raise InputError(f"{name} must be an integer >= 1; got {number!r}")
     aligned = align({"original": original, "synthetic": synthetic}, columns, kinds)
     parts = [put_in_buckets(column, bins) for column in aligned]
@@ -129,17 +160,23 @@ def accuracy(
         scores=tuple(scores),
         possible=sum(math.comb(len(parts), size) for size in _check_ways(ways, len(parts))),
         rows=(len(first), len(second)),
+        unseen=MappingProxyType({column.name: _share_unseen(column) for column in aligned if column.kind == "categorical"}),
     )
 
 
-def _check_ways(ways: Sequence[int], columns: int) -> list[int]:
+def _share_unseen(column: Column) -> float:
+    return float((~np.isin(column.cells[1], np.append(column.cells[0], -1))).mean())
+
+
+def _check_ways(ways: int | Sequence[int], columns: int) -> list[int]:
     """Return the sizes of combinations, ascending, without sizes above the number of columns."""
-    for size in ways:
-        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST_WAYS:
+    sizes = list(ways) if isinstance(ways, Sequence | np.ndarray) else [ways]
+    for size in sizes:
+        if not isinstance(size, int | np.integer) or isinstance(size, bool) or not 1 <= size <= MOST_WAYS:
             raise InputError(f"ways must be integers from 1 to {MOST_WAYS}; got {size!r}")
-    possible = sorted({size for size in ways if size <= columns})
+    possible = sorted({int(size) for size in sizes if size <= columns})
     if not possible:
-        raise InputError(f"ways must name a size that {columns} columns can have; got {list(ways)!r}")
+        raise InputError(f"ways must name a size that {columns} columns can have; got {sizes!r}")
     return possible
 
 

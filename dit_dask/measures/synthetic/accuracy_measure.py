@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dit_dask.config.constraints import Field, Integer, ListOf, Record
+from dit_dask.config.constraints import Field, Integer, ListOf, OneOf, Record
 from dit_dask.config.registry import Context
 from dit_dask.errors import InputError
 from dit_dask.measures.base import Entries, MeasureInput, MeasureKind, MeasureResult, Section
@@ -57,6 +57,7 @@ class AccuracyMeasure:
             "noise": asdict(result.noise),
             "by_column": {column: asdict(score) for column, score in result.by_column.items()},
             "by_ways": {str(ways): asdict(score) for ways, score in result.by_ways.items()},
+            "unseen": dict(result.unseen),
             "combinations": result.possible,
             "rows": list(result.rows),
             "dropped": compared.dropped,
@@ -68,24 +69,38 @@ def _build(parameters: Mapping[str, Any], context: Context) -> AccuracyMeasure:
     where = context.where
     if not 2 <= parameters["bins"] <= MOST_BINS:
         raise InputError(f"{where}.bins must be an integer from 2 to {MOST_BINS}; got {parameters['bins']}")
-    for ways in parameters["ways"]:
+    sizes = [parameters["ways"]] if isinstance(parameters["ways"], int) else parameters["ways"]
+    for ways in sizes:
         if ways > MOST_WAYS:
             raise InputError(f"{where}.ways must be integers from 1 to {MOST_WAYS}; got {ways}")
-    return AccuracyMeasure(parse_roles(parameters, where), parameters["bins"], tuple(parameters["ways"]), parameters["limit"])
+    return AccuracyMeasure(parse_roles(parameters, where), parameters["bins"], tuple(sizes), parameters["limit"])
 
 
 def _present(entries: Entries) -> list[Section]:
-    header = ("accuracy", "TVD", "expected", "between halves", "L1D", "Hellinger", "worst column", "its TVD", "records")
+    header = (
+        "accuracy",
+        "TVD",
+        "expected",
+        "between halves",
+        "by ways",
+        "Hellinger",
+        "worst column",
+        "its TVD",
+        "unseen",
+        "records",
+    )
     rows = []
     for entry in entries:
         if entry.value is None:
-            rows.append([entry.id, None, None, None, None, None, entry.more["reason"], None, None])
+            rows.append([entry.id, *[None] * 5, entry.more["reason"], *[None] * 3])
             continue
         more = entry.more
         by_column = {column: float(score["tvd"]) for column, score in more["by_column"].items()}
         worst = max(by_column, key=by_column.__getitem__)
-        levels = (more["tvd"], more["expected"]["tvd"], more["noise"]["tvd"], more["l1d"], more["hellinger"])
-        rows.append([entry.id, *levels, worst, by_column[worst], entry.records])
+        by_ways = ", ".join(f"{ways}: {score['tvd']:.4f}" for ways, score in more["by_ways"].items())
+        levels = (more["tvd"], more["expected"]["tvd"], more["noise"]["tvd"], by_ways, more["hellinger"])
+        unseen = max(more.get("unseen", {}).values(), default=None)
+        rows.append([entry.id, *levels, worst, by_column[worst], unseen, entry.records])
     return [Section("Accuracy", ABOUT, header, rows)]
 
 
@@ -95,7 +110,11 @@ KIND = MeasureKind(
             "synthetic": SYNTHETIC,
             "columns": COLUMNS,
             "bins": Field(Integer(2), 10, description="buckets of every column, learned from the original"),
-            "ways": Field(ListOf(Integer(1), 1), [1, 2, 3], description="how many columns are combined, up to 4"),
+            "ways": Field(
+                OneOf([(int, Integer(1)), (list, ListOf(Integer(1), 1))], "an integer, or a list of integers"),
+                [1, 2, 3],
+                description="how many columns are combined, up to 4; one size or several",
+            ),
             "limit": Field(Integer(1), LIMIT, description="combinations of one size; of more a seeded subset is taken"),
         }
     ),

@@ -20,13 +20,21 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats
 
 KINDS = ("numeric", "categorical")
-SORTS = {"number": "numeric", "date": "numeric", "text": "categorical", "boolean": "categorical", "category": "categorical"}
+SORTS = {
+    "number": "numeric",
+    "date": "numeric",
+    "duration": "numeric",
+    "text": "categorical",
+    "boolean": "categorical",
+    "category": "categorical",
+}
 # the first that fits: a bool is an int, and everything that can be a category is hashable
 TYPES: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "boolean": (bool, np.bool_),
-    "number": (int, float, decimal.Decimal, np.number),
     "date": (datetime.date, np.datetime64),
+    "duration": (datetime.timedelta, np.timedelta64),  # before numbers: numpy's is one of its integers
+    "number": (int, float, decimal.Decimal, np.number),
     "category": (Hashable,),
 }
 ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ].*)?"
@@ -158,14 +166,17 @@ def _find_sort(where: str, cells: pd.Series[Any]) -> str | None:
         return None
     if isinstance(kind, pd.CategoricalDtype):
         return _find_sort(where, cells.astype(kind.categories.dtype if not cells.isna().any() else object))
-    if pd.api.types.is_bool_dtype(kind):
-        return "boolean"
-    if pd.api.types.is_datetime64_any_dtype(kind):
-        return "date"
     if pd.api.types.is_complex_dtype(kind):
         raise InputError(f"{where} must hold real numbers; got complex ones")
-    if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
-        return "number"
+    tests = {
+        "boolean": pd.api.types.is_bool_dtype,
+        "date": pd.api.types.is_datetime64_any_dtype,
+        "duration": pd.api.types.is_timedelta64_dtype,
+        "number": pd.api.types.is_numeric_dtype,
+    }
+    by_type = [sort for sort, test in tests.items() if test(kind)]
+    if by_type and not isinstance(kind, pd.ArrowDtype):
+        return by_type[0]
     sorts = {_sort_of_cell(cell) for cell in cells.dropna()}
     if len(sorts) > 1:
         raise InputError(f"{where} mixes {' and '.join(sorted(sorts))} values; expected one sort")
@@ -206,8 +217,10 @@ def _to_reals(cells: pd.Series[Any]) -> NDArray[Any]:
 
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(cells.cat.categories.dtype)
+    if cells.dtype == object and all(isinstance(cell, datetime.timedelta) for cell in cells):
+        cells = pd.Series(pd.to_timedelta(cells.tolist()))
     if pd.api.types.is_timedelta64_dtype(cells.dtype):
-        return cells.astype("int64").to_numpy()
+        return cells.astype("timedelta64[ns]").astype("int64").to_numpy()  # tables may have different units
     if cells.dtype.kind == "i":
         return cells.to_numpy(np.int64)
     if cells.dtype.kind == "u" or (cells.dtype == object and all(isinstance(cell, int | np.integer) for cell in cells)):
@@ -221,7 +234,7 @@ def _to_nanoseconds(cells: pd.Series[Any]) -> NDArray[Any]:
 
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(cells.cat.categories.dtype)
-    if cells.dtype == object:
+    if cells.dtype == object or isinstance(cells.dtype, pd.ArrowDtype):
         return np.array([_cell_to_nanoseconds(cell) for cell in cells], object)
     times = cells.dt.tz_convert("UTC").dt.tz_localize(None) if cells.dt.tz is not None else cells
     unit = np.datetime_data(times.to_numpy().dtype)[0]

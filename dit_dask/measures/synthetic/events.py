@@ -23,10 +23,29 @@ def flatten_events(
 ) -> pd.DataFrame:
     """Return a row for each subject: two random subsequent events side by side, and the subject's own attributes.
 
-    `subject` is the column that both tables share, and `order` the events' column to sort by (without it: as they come; events
-    that are equal in it keep their order). The events' columns become NAME.1 and NAME.2. A subject with one event has no second
-    one, a subject without events has none: these cells are missing. The identifier itself is left out. Which pair is taken
-    depends on the seed and on the subject's position among the sorted identifiers.
+    The events' columns become NAME.1 and NAME.2. A subject with one event has no second one, a subject without events has none:
+    these cells are missing. The identifier itself is left out. Which pair is taken depends on the seed and on the subject's
+    position among the sorted identifiers.
+
+    Parameters
+    ----------
+    events
+        One row for each event.
+    subjects
+        One row for each subject, if there is such a table.
+    subject
+        The column that both tables share.
+    order
+        The events' column to sort by; without it events stay as they come, and so do events that are equal in it.
+    seed
+        The seed of what is drawn.
+
+    Examples
+    --------
+    >>> import dit_dask as dit, pandas as pd
+    >>> visits = pd.DataFrame({"person": [1, 1, 2], "ward": ["A", "B", "C"]})
+    >>> dit.flatten_events(visits, subject="person").columns.tolist()
+    ['ward.1', 'ward.2']
     """
     import pandas as pd
 

@@ -8,13 +8,15 @@ any other. A number whose training range is zero counts 0 if equal and 1 if not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.kernels import nearest
+from dit_dask.kernels import nearest_scan as scan
 from dit_dask.measures.synthetic.buckets import put_in_buckets
 from dit_dask.measures.synthetic.columns import Column
 
@@ -25,6 +27,13 @@ if TYPE_CHECKING:
 
 DISTANCES = ("buckets", "gower", "euclidean")
 TREE_ROWS = 1_000_000
+SAMPLE = 32
+FEWEST_ROWS = 500
+MOST_EFFORT = {"buckets": 0.15, "gower": 0.15, "euclidean": 0.05}  # above it comparing all rows is faster
+MOST_INDICATORS = 1_000
+ROUGH_CELLS = 2**22
+ROUGH = 2.0**-22
+FAR = (-2.0, 3.0)  # as far from any number of the range as everything beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +83,96 @@ class Tree:
     bounds: Floats
     masks: NDArray[np.uint64]
 
+    def search(self, metric: Metric, queries: Floats, first: Floats, second: Floats, match: Ints) -> int:
+        """Lower the distances by those to rows of the tree; return how many rows and nodes were compared."""
+        what = (metric.kinds, metric.scales, self.nodes, self.bounds, self.masks)
+        effort: int = nearest.search(queries, self.rows, self.copies, *what, first, second, match)
+        return effort
+
+    def effort(self, metric: Metric) -> float:
+        """Return which share of the rows a search compares, from some rows of the tree itself: no query decides it."""
+        some = np.ascontiguousarray(self.rows[np.argsort(self.number)[:: max(1, len(self.rows) // SAMPLE)]])
+        ends = np.full((2, len(some)), np.inf)
+        return self.search(metric, some, ends[0], ends[1], np.full(len(some), -1)) / (len(some) * len(self.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """The rows of a tree for comparing all of them: single precision, numbers in parts of their range."""
+
+    metric: Metric
+    tree: Tree
+    low: Floats
+
+    @classmethod
+    def of(cls, metric: Metric, tree: Tree) -> Scan | None:
+        """Prepare the rows; None where missing numbers or too many categories leave only the tree."""
+        is_number = metric.kinds != nearest.CATEGORY
+        if np.isnan(tree.rows).any() or (metric.name == "euclidean" and metric.levels.sum() > MOST_INDICATORS):
+            return None
+        return cls(metric, tree, np.where(is_number, tree.rows.min(axis=0), 0.0))
+
+    def search(self, queries: Floats, first: Floats, second: Floats, match: Ints) -> None:
+        """Lower the distances by those to all rows, exactly."""
+        known = ~np.asarray(np.isnan(queries).any(axis=1))
+        for start in range(0, len(queries), max(1, ROUGH_CELLS // len(self.tree.rows))):
+            block = np.arange(start, min(len(queries), start + max(1, ROUGH_CELLS // len(self.tree.rows))))
+            for part, compare in ((block[known[block]], self._compare), (block[~known[block]], self._search_tree)):
+                if len(part):
+                    ends = first[part], second[part], match[part]
+                    compare(np.ascontiguousarray(queries[part]), *ends)
+                    first[part], second[part], match[part] = ends
+
+    def _search_tree(self, queries: Floats, first: Floats, second: Floats, match: Ints) -> None:
+        self.tree.search(self.metric, queries, first, second, match)
+
+    def _compare(self, queries: Floats, first: Floats, second: Floats, match: Ints) -> None:
+        exact = (queries, self.tree.rows, self.tree.copies, self.metric.kinds, self.metric.scales, first, second, match)
+        if self.metric.name == "euclidean":
+            rough, margin = self._rough_squares(queries)
+            scan.refine(rough, margin, *exact)
+            return
+        width = len(self.metric.kinds)
+        units = self._units(queries)
+        units = np.where(self.metric.kinds == nearest.CATEGORY, units, np.clip(units, *FAR))
+        scan.scan_gower(units.astype(np.float32), self._columns, width * (1 + width / 8) * ROUGH, *exact)
+
+    def _units(self, rows: Floats) -> Floats:
+        is_number = self.metric.kinds != nearest.CATEGORY
+        units: Floats = np.where(is_number, (rows - self.low) / np.where(is_number, self.metric.scales, 1.0), rows)
+        return units
+
+    @cached_property
+    def _columns(self) -> NDArray[np.float32]:
+        return np.ascontiguousarray(self._units(self.tree.rows).T.astype(np.float32))
+
+    @cached_property
+    def _indicators(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return self._expand(self.tree.rows)
+
+    def _expand(self, rows: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return numbers and indicators of categories, (n, width), and their squared lengths."""
+        units = self._units(rows)
+        parts = []
+        for column, (kind, levels) in enumerate(zip(self.metric.kinds, self.metric.levels, strict=True)):
+            if kind == nearest.CATEGORY:
+                indicators = units[:, column, None] == np.arange(levels)
+                parts.append(indicators * np.sqrt(self.metric.scales[column] / 2))
+            else:
+                parts.append(units[:, column, None])
+        wide = np.concatenate(parts, axis=1)
+        return wide.astype(np.float32), (wide**2).sum(axis=1).astype(np.float32)
+
+    def _rough_squares(self, queries: Floats) -> tuple[NDArray[np.float32], float]:
+        """Return (queries, rows) squared distances and how wrong they may be."""
+        rows, lengths = self._indicators
+        wide, own = self._expand(queries)
+        rough = wide @ rows.T
+        rough *= -2
+        rough += own[:, None]
+        rough += lengths
+        return rough, float(own.max() + lengths.max()) * (wide.shape[1] + 8) * ROUGH
+
 
 @dataclass(frozen=True, eq=False)
 class Index:
@@ -81,6 +180,8 @@ class Index:
 
     metric: Metric
     trees: tuple[Tree, ...]
+    scans: Mapping[Tree, Scan]
+    """Those of the trees that would exclude little: all of their rows are compared instead."""
 
     def nearest(self, queries: Floats) -> Neighbours:
         """Find the nearest two records of every query, exactly as comparing with all of them would."""
@@ -89,8 +190,10 @@ class Index:
         row = np.full(len(distinct), -1)
         for tree in self.trees:
             match = np.full(len(distinct), -1)
-            metric = (self.metric.kinds, self.metric.scales)
-            nearest.search(distinct, tree.rows, tree.copies, *metric, tree.nodes, tree.bounds, tree.masks, first, second, match)
+            if tree in self.scans:
+                self.scans[tree].search(distinct, first, second, match)
+            else:
+                tree.search(self.metric, distinct, first, second, match)
             row = np.where(match >= 0, tree.number[match], row)
         return Neighbours(self.metric.finish(first)[inverse], self.metric.finish(second)[inverse], row[inverse])
 
@@ -129,7 +232,13 @@ def _encode_column(column: Column, distance: str, bins: int) -> tuple[int, float
 def build_index(metric: Metric, rows: Floats) -> Index:
     """Build the index of some encoded rows; it depends on which rows there are, not on their order."""
     distinct, _, copies = unique_rows(rows)
-    return Index(metric, tuple(_grow_trees(metric, distinct, copies)))
+    trees = tuple(_grow_trees(metric, distinct, copies))
+    scans: dict[Tree, Scan] = {}
+    for tree in trees:
+        if len(tree.rows) >= FEWEST_ROWS and tree.effort(metric) > MOST_EFFORT[metric.name]:
+            prepared = Scan.of(metric, tree)
+            scans |= {tree: prepared} if prepared is not None else {}
+    return Index(metric, trees, scans)
 
 
 def _grow_trees(metric: Metric, rows: Floats, copies: Ints) -> Iterator[Tree]:

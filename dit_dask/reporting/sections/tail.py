@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dit_dask.audit.gates import OPERATORS, Gate
+from dit_dask.audit.summary import Curve
 from dit_dask.distances import THRESHOLDS
 from dit_dask.reporting import charts
 from dit_dask.reporting.blocks import Block, Drawing, ReportedRun, ReportSection, Span, Table, code, paragraph, small
@@ -14,27 +15,36 @@ from dit_dask.reporting.text import number, share
 MOST_CURVES = 10
 
 
-def tail(run: ReportedRun) -> ReportSection | None:
-    """How many persons are how much at risk."""
-    counted = {one.test: int(one.figure("subjects") or one.figure("records") or 0) for one in run.summaries}
-    curves = {test: curve for test, curve in run.curves.items() if counted.get(test) and len(curve[0])}
+def draw_tail(run: ReportedRun, width: int = charts.WIDTH) -> charts.Figure | None:
+    """Draw the tails of the first tests; None where no test has one."""
+    curves, counted = _curves(run)
     if not curves:
         return None
-    shown = dict(list(curves.items())[:MOST_CURVES])
     limits = [limit for gate in gates_of(run) if (limit := _limit(gate)) is not None]
-    wide, narrow = (
-        charts.tail(shown, counted, limits, tuple(THRESHOLDS.values()), width).svg for width in (charts.WIDTH, charts.NARROW)
-    )
+    return charts.tail(dict(list(curves.items())[:MOST_CURVES]), counted, limits, tuple(THRESHOLDS.values()), width)
+
+
+def _curves(run: ReportedRun) -> tuple[dict[str, Curve], dict[str, int]]:
+    """The distribution of each test that has one, and how many persons it is of."""
+    counted = {one.test: int(one.figure("subjects") or one.figure("records") or 0) for one in run.summaries}
+    return {test: curve for test, curve in run.curves.items() if counted.get(test) and len(curve[0])}, counted
+
+
+def tail(run: ReportedRun) -> ReportSection | None:
+    """How many persons are how much at risk."""
+    wide, narrow = draw_tail(run), draw_tail(run, charts.NARROW)
+    if wide is None or narrow is None:
+        return None
     caption = (
         "Share of persons whose distance is above d, both axes logarithmic. Dotted lines are thresholds; no curve may enter "
         "the corner above and right of a dashed line, which is a gate."
     )
     blocks: list[Block] = [
         paragraph("Few persons may be at high risk while the average is low. Each curve ends at delta, the worst case."),
-        Drawing(caption, wide, narrow, _numbers(run)),
+        Drawing(caption, wide.svg, narrow.svg, _numbers(run)),
     ]
-    hidden = len(curves) - len(shown)
-    if hidden:
+    hidden = len(_curves(run)[0]) - MOST_CURVES
+    if hidden > 0:
         blocks.append(small(f"{hidden} more tests are in ", code("distributions.parquet"), "."))
     return ReportSection("tail", "How many persons are at risk", blocks)
 

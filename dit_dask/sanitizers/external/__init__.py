@@ -65,6 +65,12 @@ def _build_function(parameters: Mapping[str, Any], context: Context) -> Caller:
     return Function(_limits(parameters), target, parameters["params"], context.columns, process)
 
 
+def _build_function_by_value(parameters: Mapping[str, Any], context: Context) -> Caller:
+    target = parameters["function"]
+    process = SanitizerProcess(target, [context.folder], parameters["pickled"])
+    return Function(_limits(parameters), target, parameters["params"], context.columns, process)
+
+
 def _build_command(parameters: Mapping[str, Any], context: Context) -> Caller:
     where, argv = f"{context.where}.sanitizer.argv", parameters["argv"]
     for placeholder, purpose in (("{input}", "read"), ("{output}", "write")):
@@ -164,6 +170,20 @@ KINDS: dict[str, Kind[ExternalSanitizer]] = {
             **PROCESS_FIELDS,
         },
         _build_function,
+    ),
+    "function": _kind(
+        {
+            "function": Field(Text(), description="the name of a function that dit.audit was given by value"),
+            "params": Field(MapOf(Anything()), {}, description="further arguments of the function", secret=True),
+            "pickled": Field(
+                Text(),
+                description="the function itself, pickled by dit.audit; another run never counts as one of the same function",
+                secret=True,
+                affects_result=False,  # a pickle is no identity: Function.prepare gives every run one of its own
+            ),
+            **PROCESS_FIELDS,
+        },
+        _build_function_by_value,
     ),
     "command": _kind(
         {

@@ -65,9 +65,13 @@ class Function:
             return read_output(output, "it exited with code 0 but returned nothing", "it returned")
 
     def prepare(self) -> Mapping[str, str]:
-        """Import it in the child process."""
+        """Import it in the child process.
+
+        Of a function by value nothing identifies the code: a pickle does not hold the modules that it refers to, and differs
+        from session to session. So it never equals that of another run.
+        """
         self.process.open()
-        return {self.target: self.process.code}
+        return {self.target: self.process.code or uuid4().hex}
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,11 +44,13 @@ class ProcessGoneError(Exception):
 class SanitizerProcess:
     """One child process that runs a sanitizer's calls; `target` is what it imports, None for commands.
 
+    With `pickled` the target is a function that no module has, and its name is only for messages.
+
     The handle belongs to the process that made it: a pickle holds only the arguments, and its copy starts a child of its own.
     """
 
-    def __init__(self, target: str | None = None, search: Sequence[str] = ()) -> None:
-        self._target, self._search = target, tuple(search)
+    def __init__(self, target: str | None = None, search: Sequence[str] = (), pickled: str | None = None) -> None:
+        self._target, self._search, self._pickled = target, tuple(search), pickled
         self._process: subprocess.Popen[bytes] | None = None
         self._nonces = -1  # where the nonces of requests are written
         self._buffer = b""
@@ -56,8 +58,8 @@ class SanitizerProcess:
         self.seed_name: str | None = None
         self.code = ""
 
-    def __reduce__(self) -> tuple[type[SanitizerProcess], tuple[str | None, tuple[str, ...]]]:
-        return SanitizerProcess, (self._target, self._search)
+    def __reduce__(self) -> tuple[type[SanitizerProcess], tuple[str | None, tuple[str, ...], str | None]]:
+        return SanitizerProcess, (self._target, self._search, self._pickled)
 
     def call(self, request: Request) -> Reply:
         """Run one call; a process that is gone makes it a failed call, and the next call starts a new process."""
@@ -88,7 +90,8 @@ class SanitizerProcess:
         finally:
             os.close(nonces)
         try:
-            reply = SetupReply(**self._exchange(Setup(self._target, [*self._search, *sys.path]), IMPORT_SECONDS))
+            setup = Setup(self._target, [*self._search, *sys.path], self._pickled)
+            reply = SetupReply(**self._exchange(setup, IMPORT_SECONDS))
         except ProcessGoneError as error:
             self.close()
             raise InputError(f"cannot import {self._target!r}: its process ended, or took over {IMPORT_SECONDS} s") from error

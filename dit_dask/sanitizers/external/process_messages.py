@@ -13,10 +13,11 @@ MAX_WAIT_SECONDS = 600  # select takes no arbitrarily long timeout
 
 @dataclass(frozen=True)
 class Setup:
-    """The first line from the worker: what to import (None for commands) and where to look for it."""
+    """The first line from the worker: what to import (None for commands), where to look for it, or its pickle in base64."""
 
     target: str | None
     path: list[str]
+    pickled: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
