@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from dit_dask.values.arrays import Bools
 
+STAGES = 4
 SHORT_SECONDS = 5.0  # of engine time on one core: two workers need about as long to start
 THREADED_SECONDS = 60.0  # the same where threads of this process share the work: they share its tables, too
 SHORT_CELLS = 2_000_000  # of tables under measures: seconds, too
@@ -173,6 +174,11 @@ class Session:
     connection: ExitStack
     clock: Clock
 
+    def announce(self, number: int, stage: str) -> None:
+        """Say which stage begins; a run without workers takes seconds, and says nothing."""
+        if self.client is not None:
+            self.progress.note(f"stage {number} of {STAGES}: {stage}")
+
 
 def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: bool = False) -> RunResult:
     """Do what is missing of a run and write its folder; nothing is written or removed before the workers have answered."""
@@ -255,12 +261,16 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     threads = 1 if session.draft is None else session.draft.threads
     runner = TaskRunner(session.client, Watchdog(session.workers.stall_seconds), progress, threads)
     _compiling = None if session.client is None else tests.start_compiling(session.client)  # held, or it would be cancelled
+    session.announce(1, "plan")
     prepared = _plan(prepared, journal, runner, session)
     states = _restore(prepared, journal.manifest, progress)
     clock.lap("plan")
+    session.announce(2, _count_work(prepared))
     is_warm = session.client is None and session.draft is not None and session.draft.is_timed
     outcomes, entries = _execute(prepared, journal, states, runner, is_warm=is_warm)
+    session.announce(3, "controls, and what the tests could have shown at most")
     baselines = _execute_baselines(prepared, runner)
+    session.announce(4, "publish")
     session.connection.close()
     clock.lap("work")
     stored = manifest.read(prepared.folder)

@@ -232,12 +232,12 @@ def _folder(url: str) -> Folder:
 
 
 SUBCOMMANDS = (
-    Subcommand("demo", "audit embedded data, offline", "dit demo --out /tmp/audits", arguments.demo_arguments, demo),
+    Subcommand("demo", "audit embedded data, offline", "dit demo --out /tmp/audits", arguments.metered_demo_arguments, demo),
     Subcommand(
         "run",
         "run or resume the audit of a config",
         "dit run audit.yaml --workers 4 --set 'tests.0.sanitizer.k=[2,5]'",
-        arguments.run_arguments,
+        arguments.metered_run_arguments,
         run,
     ),
     Subcommand(

@@ -92,8 +92,19 @@ def demo_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "folder or fsspec URL under which the run folder is made")
     parser.add_argument("--workers", type=_workers, metavar="N", help="workers; the machine's cores by default")
     add_json(parser, "tests, measures and verdicts")
-    add_metrics(parser)
     add_quiet(parser)
+
+
+def metered_demo_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of dit demo."""
+    demo_arguments(parser)
+    add_metrics(parser)
+
+
+def metered_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of dit run."""
+    run_arguments(parser)
+    add_metrics(parser)
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:

@@ -39,13 +39,14 @@ class Selection:
     sample: int | None = None
     columns: tuple[str, ...] = ()
     hierarchies: str = "papers"  # the authors'; package: those that this package has; flat: values directly below the root
-    secret: str = ""
+    keeps_incomplete: bool = False  # "?" is then a value like any other, which only flat hierarchies have
 
     @property
     def key(self) -> str:
         """A name for what was computed of it."""
         parts = [self.dataset, *([] if self.sample is None else [f"sample{self.sample}"])]
         parts += [] if self.hierarchies == "papers" else [self.hierarchies]
+        parts += ["incomplete"] if self.keeps_incomplete else []
         return "-".join([*parts, *("" if not self.columns else ["-".join(name[:4] for name in self.columns)])])
 
 
@@ -70,13 +71,14 @@ class Source:
         base = chosen.dataset.partition("-")[0]
         columns = chosen.columns or COLUMNS[chosen.dataset]
         data: dict[str, Any] = {"source": self.path(base)}
-        data["missing"] = ["?"] if base == "adult" else {"age": ["Not-Say"]}
+        if not chosen.keeps_incomplete:
+            data["missing"] = ["?"] if base == "adult" else {"age": ["Not-Say"]}
         if chosen.dataset == "adult-train":
             data["limit"] = TRAINING_ROWS
         if chosen.sample is not None:
             data["sample"] = {"rows": ADULT_ROWS, "seed": chosen.sample}
         quasi = {name: self._attribute(base, name, chosen.hierarchies) for name in columns}
-        schema = {"quasi_identifiers": quasi, "sensitive": chosen.secret or SECRETS[base]}
+        schema = {"quasi_identifiers": quasi, "sensitive": SECRETS[base]}
         document = {"version": 1, "data": data, "schema": schema, "tests": list(tests), "seed": 7}
         return check_config(document, str(Path.cwd()))
 

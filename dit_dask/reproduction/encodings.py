@@ -31,9 +31,9 @@ NOTES = (
     "predicted from these tables at once, instead of training a model for each. A test compares them with scikit-learn.",
     "Accuracy is the share of rows whose most probable value is the true one, on the release of the whole table, which holds "
     "these rows; the mean over K = 1, 3, 5, 8, 16, 32, 64 and 128. K = 1 is the table as it is. Adult: the mean over samples. "
-    "The appendix used another program for k-anonymity than the rest of the paper, which treats categories as numbers; the "
-    "last table says how far the accuracy of TF-TF depends on such choices. Features differ for the same reason: hot-after has "
-    "one for each published value.",
+    "The appendix cites another program for k-anonymity than the rest of the paper, which was not tried here; the last table "
+    "says how far the accuracy of TF-TF depends on choices of this kind. That the features of hot-after differ may have the "
+    "same cause: it has one for each published value.",
 )
 
 

@@ -96,6 +96,7 @@ def adult_variants(work: Work, parameter: str, value: int) -> Variants:
         variants: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             label: ({}, changed),
             "flat hierarchies": ({"hierarchies": "flat"}, {}),
+            "flat hierarchies and incomplete rows kept": ({"hierarchies": "flat", "keeps_incomplete": True}, {}),
             "columns in reverse": ({"columns": reverse}, {}),
             "hierarchies of this package": ({"hierarchies": "package"}, {}),
             "numeric columns last": ({"columns": tuple(sorted(COLUMNS["adult"], key=NUMERIC.__contains__))}, {}),

@@ -236,10 +236,11 @@ def test_kernels_that_are_compiled_need_no_other_process(config: Path) -> None:
 UNKNOWN_NUMBA = """\
 import numba, numpy as np
 numba.__version__ = "99.0"
-from dit_dask.kernels import mondrian
+from dit_dask.kernels import mondrian, predicates
 rows = np.array([[0, 0, 1], [1, 1, 1], [2, 0, 1], [3, 1, 1]], np.int32)
 domain = np.arange(4.0), np.array([[0, 0, 4, -1]], np.int32), np.array([3.0]), np.zeros((1, 5), np.int32)
-order, nodes = mondrian.partition(rows, (2, False, True), *domain, np.zeros(0, np.int32), np.zeros(1), 2)
+rule = (2, False, True, *(np.zeros(size, np.int64) for size in (predicates.LIMITS, 2, 1)))
+order, nodes = mondrian.partition(rows, rule, *domain, np.zeros(0, np.int32), np.zeros(1), 2)
 assert nodes[:, [3, 4]].tolist() == [[0, 4], [0, 2], [2, 4]], nodes
 """
 

@@ -257,7 +257,8 @@ def test_a_cache_filled_by_other_code_is_not_taken_for_randomness(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     sanitizer = {"name": "python", "target": "mine:f", "cache": str(tmp_path / "cache")}
     dit.audit(people(), schema=SCHEMA, tests=[{"sanitizer": sanitizer, "records": [7]}])
-    (tmp_path / "helper.py").write_text("WIDTH = 20\n")
+    # of another size: within a second Python takes the compiled code of a file of the same size for that of this one
+    (tmp_path / "helper.py").write_text("WIDTH = 20  # years\n")
     with pytest.raises(InputError, match="the cache holds releases of other code than runs now; --fresh empties it"):
         dit.audit(
             people(), schema=SCHEMA, tests=[{"sanitizer": sanitizer, "adversary": "conditional-frequency", "records": [7]}]

@@ -120,9 +120,9 @@ def test_tables_by_attribute_predict_what_scikit_learn_predicts() -> None:
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
         {
-            "age": rng.integers(20, 70, 120),
-            "town": rng.choice(list("abcdef"), 120),
-            "illness": rng.choice(["flu", "cold", "gout"], 120, p=[0.5, 0.3, 0.2]),
+            "age": rng.integers(20, 70, 60),
+            "town": rng.choice(list("abcdef"), 60),
+            "illness": rng.choice(["flu", "cold", "gout"], 60, p=[0.5, 0.3, 0.2]),
         }
     )
     quasi = {"age": {"kind": "numeric"}, "town": {"kind": "categorical"}}

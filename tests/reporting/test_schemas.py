@@ -101,3 +101,23 @@ def test_other_tools_read_the_results_without_us(package: str, hostile_run: Path
     )
     rows, largest = done.stdout.strip("()\n").split(",")
     assert (int(rows), float(largest)) == (summary["records"], summary["delta"])
+
+
+def test_what_other_commands_write_conforms(tmp_path: Path) -> None:
+    config = hostile_config(
+        tmp_path, tests=[{"sanitizer": {"name": "mondrian", "k": 5}}], measures=[], gates=["delta <= 1.15"], controls=False
+    )
+    out = ["--out", str(tmp_path / "runs")]
+    assert main(["tune", str(config), "--values", "5,20", *out]) in (0, 1)
+    assert main(["harden", str(config), "--max-removed", "5", *out]) in (0, 1)
+    assert main(["tune", str(config), "--attributes", *out]) in (0, 1)
+    assert main(["leave-out", str(config), "--to", str(tmp_path / "tables"), "--set", "data.limit=12", "--quiet"]) == 0
+    for name in ("tune", "harden", "what-if", "leave-out"):
+        (path,) = tmp_path.rglob(f"{name}.json")
+        document = json.loads(path.read_text("utf-8"))
+        validator(name).validate(document)
+        for key in document:
+            assert not validator(name).is_valid({other: value for other, value in document.items() if other != key}), key
+    (tuned,) = [path.parent for path in tmp_path.rglob("tune.json")]
+    assert main(["report", str(tuned)]) == 0
+    assert "The recommended value" in (tuned / "report.html").read_text("utf-8")

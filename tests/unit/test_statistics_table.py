@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from dit_dask.api import Result
@@ -106,7 +105,7 @@ def test_another_statistic_is_one_more_row(monkeypatch: pytest.MonkeyPatch) -> N
     compared = compare.text(one, one).splitlines()
     assert "median of nonzero 1  median of nonzero 2" in compared[0]
     assert compared[1].split().count("0.375") == 2
-    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]), None)
+    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), pytest.fail)
     assert result.summary["median_nonzero"].tolist() == [0.375]
     kept = Figures.of(summary)
     assert Figures.read(kept.document()).figures["median_nonzero"] == 0.375
@@ -127,7 +126,7 @@ def test_another_statistic_may_have_keys(monkeypatch: pytest.MonkeyPatch) -> Non
     header, line = text_table([summary]).splitlines()
     assert header.split()[:2] == ["test", "d<0.25"]
     assert line.split()[1] == "60%"
-    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), (), pd.Index([]), None)
+    result = Result(Folder(Location("nowhere", {})), [summary], [], RunVerdict(), pytest.fail)
     assert result.summary["share_under[0.25]"].tolist() == [0.6]
 
 
