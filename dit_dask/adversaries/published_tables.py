@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Codes, Floats
 
 MOST_SWEEPS = 500
-CONVERGED = 1e-10  # relative change of any count in a sweep
+CONVERGED = 1e-10  # change of any sum in a sweep, relative to the largest count
 NOTHING = 1e-7  # counts below are zero: what is left of a group that must be empty
 POSSIBLE = 0.5  # a count that is printed as 0 and may be more
 MEMO_FLOATS = 2**22
@@ -111,16 +111,15 @@ def solve(layout: TableLayout, known: Sequence[KnownCounts], secrets: int) -> Fl
         inside = grouping.cell_of != OUTSIDE
         counts[inside] *= (one.high > 0)[grouping.cell_of[inside]]
     for _ in range(MOST_SWEEPS):
-        before = counts.copy()
-        for place, (grouping, one) in enumerate(constraints):
-            _fit(counts, grouping, one, factors[place])
-        if np.abs(counts - before).max(initial=0.0) <= CONVERGED * max(1.0, float(counts.max(initial=0.0))):
+        # at the end of a sweep counts may be as before although its steps undo each other, and factors still move
+        moved = [_fit(counts, grouping, one, factors[place]) for place, (grouping, one) in enumerate(constraints)]
+        if max(moved) <= CONVERGED * max(1.0, float(counts.max(initial=0.0))):
             break
     return np.where(counts < NOTHING, 0.0, counts)
 
 
-def _fit(counts: Floats, grouping: Grouping, known: KnownCounts, factor: Floats) -> None:
-    """Set the factors of one table, in place."""
+def _fit(counts: Floats, grouping: Grouping, known: KnownCounts, factor: Floats) -> float:
+    """Set the factors of one table, in place; return the largest change of a cell's sum."""
     inside = grouping.cell_of != OUTSIDE
     cell = grouping.cell_of[inside]
     sums = _sums(counts if grouping.by_secret else counts.sum(axis=1, keepdims=True), grouping)
@@ -131,8 +130,10 @@ def _fit(counts: Floats, grouping: Grouping, known: KnownCounts, factor: Floats)
         else:
             wanted = np.clip(known.guess / plain, np.exp(-known.rate), np.exp(known.rate))
     wanted = np.where((plain > 0) & np.isfinite(wanted) & (wanted > 0), wanted, factor)
-    counts[inside] *= (wanted / factor)[cell]
+    change = wanted / factor
+    counts[inside] *= change[cell]
     factor[:] = wanted
+    return float((np.abs(change - 1) * sums).max(initial=0.0))
 
 
 def _sums(counts: Floats, grouping: Grouping) -> Floats:
