@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 ANJANA := .venv-anjana
 ANJANA_STAMP := $(ANJANA)/.installed
 
-.PHONY: setup third-party demo test coverage test-slow check bench clean
+.PHONY: setup third-party demo test coverage test-slow check docs bench clean
 
 setup: $(STAMP)
 
@@ -47,6 +47,10 @@ check: setup
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive dit_dask
 	$(BIN)/python tools/audit_dependencies.py
+
+# a warning, a missing page or a missing anchor is an error; the pages are in build/site
+docs: setup
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs build/site
 
 bench: setup
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -55,6 +55,7 @@ STAGES = 4
 SHORT_SECONDS = 5.0  # of engine time on one core: two workers need about as long to start
 THREADED_SECONDS = 60.0  # the same where threads of this process share the work: they share its tables, too
 SHORT_CELLS = 2_000_000  # of tables under measures: seconds, too
+SHORT_RELEASE_ROWS = 1_000  # of releases alone: learning from each row less takes seconds, too
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ def run(prepared: PreparedRun, workers: Workers, progress: Progress, *, fresh: b
     clock = Clock()
     draft = _draft_plans(prepared, workers, fresh=fresh)
     clock.lap("plan")
-    connect = None if workers.only_if_long and draft is not None and draft.is_short else workers.connect
+    connect = None if workers.only_if_long and _is_short(prepared, draft) else workers.connect
     with ExitStack() as connection:
         client = None if connect is None else connection.enter_context(connect())
         clock.lap("cluster")
@@ -227,6 +228,15 @@ def _draft_plans(prepared: PreparedRun, workers: Workers, *, fresh: bool) -> Dra
         return Draft(stored.plan, cells, threads, is_timed=False)
     with compile_beside({test.engine for test in prepared.tests}):
         return Draft(plan.make(prepared.tests, workers.count), cells, threads, is_timed=True)
+
+
+def _is_short(prepared: PreparedRun, draft: Draft | None) -> bool:
+    """Tell whether worker processes would only delay a run; releases alone are read once, so no call needs to be timed."""
+    if draft is not None:
+        return draft.is_short
+    only_read = all(test.external is None or test.external.match is not None for test in prepared.tests)
+    cells = 0 if prepared.measure_plan is None else prepared.measure_plan.cells
+    return only_read and prepared.rows.table.distinct <= SHORT_RELEASE_ROWS and cells < SHORT_CELLS
 
 
 def _finished_manifest(prepared: PreparedRun) -> Manifest | None:

@@ -127,7 +127,7 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     if finished.stopped:
         loud.note("stopped early: a gate has already failed; without stop_on_breach the same command goes on to the end")
     if not finished.stopped:
-        progress.note(f"next: {next_command(finished.verdict.status, finished.folder.url)}")
+        progress.note(f"next: {next_command(finished.verdict.status, finished.folder.url, finished.summaries)}")
     if finished.personal_data:
         progress.note(
             f"personal data, not to be shared: {', '.join(_shorten(finished.personal_data))} in {finished.folder.url}; "

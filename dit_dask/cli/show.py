@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     printing.print_run(summaries, measures, verdict, folder.url, width=width)
     for warning in verdict.warnings:
         sys.stderr.write(f"dit: warning: {escape_text(warning)}\n")
-    sys.stderr.write(f"dit: next: {escape_text(next_command(verdict.status, folder.url))}\n")
+    sys.stderr.write(f"dit: next: {escape_text(next_command(verdict.status, folder.url, summaries))}\n")
     write_lines(escape_text(folder.url))
     return OK
 

@@ -123,6 +123,8 @@ class Case:
 def explain(case: Case, top: int) -> list[Explanation]:
     """Explain the persons with the largest distances, the largest first; of equals the first rows."""
     test = case.test
+    if test.external is not None and test.external.match is not None:
+        raise InputError(f"{test.id}: there are no leave-one-out releases, so nothing says what changes because of a person")
     if test.external is not None or test.repeats > 1 or test.engine == "simulation":
         raise InputError(
             f"{test.id}: only tests that are computed here and draw nothing at random can be explained; "

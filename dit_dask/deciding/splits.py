@@ -33,7 +33,8 @@ class SplitChange:
 def find_changed_split(before: Tree | None, after: Tree | None, targets: Codes, names: Sequence[str]) -> SplitChange | None:
     """Return the highest split on the ways of targets[m, d] that the removal changes; None if only counts do.
 
-    Splits that none of the removed rows passes hold the same rows as before, so they change only below one that does.
+    Splits that none of the removed rows passes hold the same rows as before, so they change only below one that does; those of
+    t-closeness, which compares every class with the whole table, may change elsewhere, too.
     """
     if before is None or after is None:
         return None

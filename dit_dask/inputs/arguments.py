@@ -62,11 +62,10 @@ def _test(test: Any, names: dict[str, Any], where: str) -> Any:
         return {"sanitizer": sanitizer_document(test, names, f"{where}.sanitizer")}
     if not isinstance(test, Mapping):
         return to_document(test)
-    given = test.get("sanitizer")
-    written = {key: to_document(item) for key, item in test.items() if key != "sanitizer"}
-    return (
-        written if "sanitizer" not in test else written | {"sanitizer": sanitizer_document(given, names, f"{where}.sanitizer")}
-    )
+    return {  # in the order given, which is that of a sweep
+        key: sanitizer_document(item, names, f"{where}.sanitizer") if key == "sanitizer" else to_document(item)
+        for key, item in test.items()
+    }
 
 
 def sanitizer_document(given: Any, names: dict[str, Any] | None = None, where: str = "sanitizer") -> Any:

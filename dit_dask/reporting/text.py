@@ -179,8 +179,11 @@ def verdict_lines(verdicts: Sequence[Verdict], *, coloured: bool = False) -> Ite
         yield shown + escape_text(f"  {verdict.gate}{test}: {verdict.reason}")
 
 
-def next_command(status: str, url: str) -> str:
-    """What is worth typing now."""
+def next_command(status: str, url: str, summaries: Sequence[TestSummary]) -> str:
+    """What is worth typing now; of releases alone nobody can be explained."""
+    judged = [one for one in summaries if one.is_sanitised]
+    if status != "passed" and judged and all(one.release_only is not None for one in judged):
+        return "dit leave-out CONFIG --to FOLDER  (writes the tables without each person: sanitise them, and delta is known)"
     return {
         "passed": f"dit report {url} --pack evidence.zip  (keeps the evidence)",
         "failed": f"dit explain {url}  (says who is at most risk, and why)",

@@ -245,7 +245,7 @@ def count_persons(release: Release, group: Ints, rows: Ints, table: Table) -> Pe
     """Count the persons whose rows[g, n] each group publishes; if rows may be in several groups, all who may be there."""
     if table.subject is None:
         raise TypeError("a table whose rows are persons is counted by its rows")
-    placed = _possible_groups(release, group, table)
+    placed = possible_groups(release, group, table)
     if placed is None:
         return PersonCounts(rows, rows.sum(axis=1), is_exact=False)
     record, found = placed
@@ -259,7 +259,7 @@ def count_persons(release: Release, group: Ints, rows: Ints, table: Table) -> Pe
     return PersonCounts(np.minimum(counts, rows), np.minimum(size, rows.sum(axis=1)), is_exact)
 
 
-def _possible_groups(release: Release, group: Ints, table: Table) -> tuple[Ints, Ints] | None:
+def possible_groups(release: Release, group: Ints, table: Table) -> tuple[Ints, Ints] | None:
     """Return pairs (record, group that its row may be in); None if finding them would take too long."""
     if release.tree is not None:
         return np.arange(table.distinct), group[_descend(release.tree, table.codes)]

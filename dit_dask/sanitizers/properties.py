@@ -41,12 +41,15 @@ def group_counts(release: Release) -> Ints:
     return counts
 
 
-def find_properties(counts: Ints, size: Ints | None = None) -> Properties:
-    """Find k, l and t of counts[group, secret]; `size` where a group's persons are fewer than the sum of its counts."""
+def find_properties(counts: Ints, size: Ints | None = None, whole: Ints | None = None) -> Properties:
+    """Find k, l and t of counts[group, secret].
+
+    Where these count persons: `size` has the persons of each group, `whole` those of all groups who have each secret.
+    """
     rows = counts.sum(axis=1)
     share = counts / rows[:, None]
-    whole = counts.sum(axis=0) / counts.sum()
-    distance = float(np.abs(share - whole).sum(axis=1).max() / 2)
+    total = counts.sum(axis=0) if whole is None else whole
+    distance = float(np.abs(share - total / total.sum()).sum(axis=1).max() / 2)
     largest = float((counts.max(axis=1) / (rows if size is None else size)).max())
     smallest = int((rows if size is None else size).min())
     return Properties(len(counts), smallest, int((counts > 0).sum(axis=1).min()), distance, largest)

@@ -144,3 +144,81 @@ def test_an_order_needs_as_many_rows(example: Path, capsys: pytest.CaptureFixtur
     path = example.parent / "release.csv"
     path.write_text("\n".join(path.read_text().splitlines()[:50]) + "\n")
     assert "needs as many published rows as the 60 used ones; got 49" in run(example, capsys, 2)
+
+
+def with_persons(config: Path, persons: int, match: str) -> pd.DataFrame:
+    """Give members to households, one of which is in no published row; return the published rows with theirs."""
+    folder = config.parent
+    members, release = (pd.read_csv(folder / name, dtype=str) for name in ("members.csv", "release.csv"))
+    home = pd.Series([f"h{number * 7 % persons}" for number in range(len(members))])
+    members.assign(home=home).to_csv(folder / "members.csv", index=False)
+    replaced(config, "  sensitive: plan", "  sensitive: plan\n  subject: home")
+    if match == "key":
+        release = release[home != "h0"]
+    else:
+        replaced(config, "match: {key: member}", f"match: {match}")
+    if match in {"key", "order"}:
+        release.to_csv(folder / "release.csv", index=False)
+    else:
+        release.drop(columns="member").sample(frac=1, random_state=5).to_csv(folder / "release.csv", index=False)
+    return release.assign(home=home)
+
+
+@pytest.mark.parametrize("match", ["key", "order", "none"])
+def test_figures_are_also_in_persons(example: Path, capsys: pytest.CaptureFixture[str], match: str) -> None:
+    published = with_persons(example, 25, match)
+    run(example, capsys, 1)
+    only = summary(example)["release_only"]
+    classes = published.groupby(["age", "postcode"])
+    people = classes["home"].nunique()
+    assert only["k"] == classes.size().min()
+    found = only["persons"]
+    assert (found["classes"], found["k"], found["l"]) == (len(people), people.min(), classes["plan"].nunique().min())
+    once = published.drop_duplicates(["age", "postcode", "plan", "home"])
+    counts = once.groupby(["age", "postcode", "plan"]).size().unstack(fill_value=0)
+    whole = published.drop_duplicates(["plan", "home"])["plan"].value_counts(normalize=True)
+    share = counts.div(counts.sum(axis=1), axis=0)
+    assert found["t"] == pytest.approx((share - whole[share.columns]).abs().sum(axis=1).max() / 2)
+    assert found["largest_share"] == pytest.approx(counts.div(people, axis=0).max().max())
+    risk = (1 / classes["home"].transform("nunique")).groupby(published["home"]).max()
+    assert found["reidentification"]["largest"] == risk.max()
+    assert found["reidentification"]["mean"] == pytest.approx(risk.mean())
+    for limit, over in found["reidentification"]["share_over"].items():
+        assert over == pytest.approx((risk > float(limit)).mean())
+    assert found["reidentification"] != only["reidentification"]
+
+
+def test_persons_are_not_known_where_rows_fit_into_several_classes(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with_persons(example, 25, "none")
+    path = example.parent / "release.csv"
+    release = pd.read_csv(path, dtype=str)
+    release.loc[release.index % 2 == 0, "age"] = "*"
+    release.to_csv(path, index=False)
+    run(example, capsys, 1)
+    assert summary(example)["release_only"]["persons"] is None
+
+
+def test_figures_of_few_persons_are_not_in_the_shared_files(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with_persons(example, 9, "order")
+    private = example.parent / "private"
+    replaced(example, "output: runs/", f"output: {{url: runs/, private: {private}}}")
+    run(example, capsys, 1)
+    assert "release_only" not in summary(example)
+    (shared,) = (example.parent / "runs").glob("members-*")
+    assert not (shared / "records").exists()
+    texts = [path.read_text("utf-8", "replace") for path in shared.rglob("*") if path.is_file()]
+    assert not any('"own_row"' in text or ("at most " in text and "is another figure" in text) for text in texts)
+    (exact,) = private.glob("members-*/summary.json")
+    assert json.loads(exact.read_text())[0]["release_only"]["persons"]["classes"] > 0
+
+
+def test_nobody_is_explained_and_the_next_command_is_another(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(example), "--out", str(example.parent / "runs")]) == 1
+    err = capsys.readouterr().err
+    assert "next: dit leave-out" in err
+    assert "dit explain" not in err
+    (folder,) = (example.parent / "runs").glob("members-*")
+    assert main(["explain", str(folder), "--config", str(example)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "no leave-one-out releases" in err

@@ -27,7 +27,8 @@ def test_equal_splits_mean_equal_classes(table: Table, procedure: ReleaseProcedu
         places = place_records(before, rest.codes), place_records(after, rest.codes)
         together = [place[:, None] == place[None, :] for place in places if place is not None]
         if found is None:
-            assert np.array_equal(*together)
+            # t-closeness compares with the whole table: a removal may change splits that the record does not come to
+            assert np.array_equal(*together) or procedure.sanitizer.predicates.t is not None
         else:
             assert found.level >= 1
             assert found.attribute is not None or found.attribute_without is not None

@@ -27,6 +27,11 @@ class OwnRows:
     def __init__(self, table: Table, full: ReadRelease, holder: Ints | None) -> None:
         self._table, self._release, self._holder = table, full.release, holder
 
+    @property
+    def holder(self) -> Ints | None:
+        """Return (rows,): the class that publishes each row, -1 where none does; None where it is only known by what covers."""
+        return self._holder
+
     def without(self, rows: Ints) -> Release:
         """The release without the published rows of some rows of the table; a row that is not published changes nothing."""
         counts = self._release.counts.copy()

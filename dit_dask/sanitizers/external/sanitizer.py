@@ -110,9 +110,10 @@ class ExternalSanitizer:
         if self.match is None or table.ids is None or len(table.ids) == len(self.frame):
             return self.call(table, rng).release
         removed = np.setdiff1d(np.arange(len(self.frame)), table.ids)
-        return self._own_rows(rng).without(removed)
+        return self.find_own_rows(rng).without(removed)
 
-    def _own_rows(self, rng: np.random.Generator) -> OwnRows:
+    def find_own_rows(self, rng: np.random.Generator) -> OwnRows:
+        """Which class of the only release publishes each row."""
         name = self.schema.sensitive.name
         if name not in self.state.own_rows:
             if self.whole is None or self.match is None:
