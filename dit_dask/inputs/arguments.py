@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,7 +78,9 @@ def sanitizer_document(given: Any, names: dict[str, Any] | None = None, where: s
                 raise InputError(
                     f"{where}: {key} are those of the schema in an audit; leave them out of {type(given).__name__}"
                 )
-        return to_document(given.sanitizer())
+        described = copy(given)
+        described.sensitive = getattr(given, "sensitive", None) or "the schema's"  # l is about that one in an audit
+        return to_document(described.sanitizer())
     if isinstance(given, list | tuple):
         return [sanitizer_document(one, names, f"{where}[{place}]") for place, one in enumerate(given)]
     if isinstance(given, Mapping) and given.get("name") == "python" and callable(given.get("target")):

@@ -63,6 +63,32 @@ def test_an_object_is_as_good_as_its_name() -> None:
         dit.audit(people, schema=SCHEMA, tests=[dit.Mondrian(k=5, hierarchies={"sex": {"prefix": [1]}})])
 
 
+def test_l_of_an_object_is_about_the_sensitive_attribute_of_the_schema() -> None:
+    result = dit.audit(datasets.census(80), schema=SCHEMA, tests=[dit.Mondrian(l=2)])
+    assert result.summary.index.tolist() == ["mondrian-l2"]
+    assert bool(result.summary["claim_holds"].all())
+
+
+def test_a_notebook_shows_a_bar_and_removes_it() -> None:
+    from nbclient import NotebookClient
+    from nbformat.v4 import new_code_cell, new_notebook
+
+    start = """
+import dit_dask.execution.progress as progress
+progress.NOTEBOOK_SECONDS = progress.REDRAW_SECONDS = 0
+bar = progress.choose_progress(quiet=None)
+bar.start(10, 0)
+bar.note("<script>")
+bar.advance(4)
+print(bar._display is not None)
+"""
+    notebook = new_notebook(cells=[new_code_cell(start), new_code_cell("bar.stop()")])
+    NotebookClient(notebook, kernel_name="python3").execute()
+    outputs = notebook.cells[0].outputs
+    assert [one["text"] for one in outputs if one.output_type == "stream"] == ["True\n"]
+    assert [one["data"]["text/html"] for one in outputs if one.output_type == "display_data"] == [""]
+
+
 def test_a_function_by_value_equals_the_same_function_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oracle is a module that the sanitizer process imports by its name."""
     people = datasets.census(20)
