@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.adversaries.conditional_frequency import ConditionalFrequency
+from dit_dask.adversaries.subtraction import subtract_counts, subtract_sums
 from dit_dask.config.constraints import Record
 from dit_dask.config.registry import Context, Kind
 from dit_dask.kernels.exchangeable import term_shares
@@ -22,10 +22,10 @@ from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
     from dit_dask.encoders import Encoder
-    from dit_dask.values.arrays import Codes, Floats, Ints
+    from dit_dask.values.arrays import Codes, Floats
 
 MOST_SWEEPS = 500
-CONVERGED = 1e-10  # relative change of any count in a sweep
+CONVERGED = 1e-10  # change of any sum in a sweep, relative to the largest count
 NOTHING = 1e-7  # counts below are zero: what is left of a group that must be empty
 POSSIBLE = 0.5  # a count that is printed as 0 and may be more
 MEMO_FLOATS = 2**22
@@ -76,26 +76,16 @@ class PublishedTables:
 def sum_beliefs(release: TableRelease, target: Codes) -> Floats:
     """What the smallest known sum of the target's group says of one of its terms; all values alike where none is known.
 
-    Known are the cells that are shown, and what is left of a cell if cells of another table lie inside it.
+    Known are the cells that are shown, and what is left of a cell if cells of other tables lie inside it.
     """
     if release.layout is None or release.steps is None:
         raise TypeError("a release of sums has a layout and steps")
     atom = int(release.layout.atoms_of(target[None])[0])
-    tables = list(zip(release.layout.groupings, release.sums, strict=True))
     found = []
-    for place, (grouping, one) in enumerate(tables):
+    for grouping, one in subtract_sums(release.layout.groupings, release.sums):
         cell = int(grouping.cell_of[atom])
-        if cell == OUTSIDE or not one.is_shown[cell]:
-            continue
-        found.append((int(one.persons[cell]), float(one.low[cell]), float(one.high[cell])))
-        for other, (second, inner) in enumerate(tables):
-            nested = None if place == other else _nested(grouping, second)
-            if nested is None or nested[0].cell_of[atom] == OUTSIDE:
-                continue
-            cells = nested[1][nested[2] == cell]
-            if inner.is_shown[cells].all():
-                rest = int(one.persons[cell] - inner.persons[cells].sum())
-                found.append((rest, one.low[cell] - inner.high[cells].sum(), one.high[cell] - inner.low[cells].sum()))
+        if cell != OUTSIDE and one.is_shown[cell]:
+            found.append((int(one.persons[cell]), float(one.low[cell]), float(one.high[cell])))
     for persons, low, high in sorted(found):
         shares = term_shares(release.steps, persons, low, high) if persons > 0 else np.zeros(len(release.steps))
         if shares.any():
@@ -114,23 +104,22 @@ def solve(layout: TableLayout, known: Sequence[KnownCounts], secrets: int) -> Fl
     Every cell gets a factor. In turn it is set to the one that brings the cell's sum into its bounds, as near to 1 as they
     allow. Where numbers are noisy the factor is limited instead, which is the most likely compromise with Laplace noise.
     """
-    constraints = [*zip(layout.groupings, known, strict=True), *_differences(layout, known)]
+    constraints = subtract_counts(layout.groupings, known)
     counts = _start(layout, known, secrets)
     factors = [np.ones_like(one.low) for _, one in constraints]
     for grouping, one in constraints:  # what must be empty is so from the start: factors would take for ever
         inside = grouping.cell_of != OUTSIDE
         counts[inside] *= (one.high > 0)[grouping.cell_of[inside]]
     for _ in range(MOST_SWEEPS):
-        before = counts.copy()
-        for place, (grouping, one) in enumerate(constraints):
-            _fit(counts, grouping, one, factors[place])
-        if np.abs(counts - before).max(initial=0.0) <= CONVERGED * max(1.0, float(counts.max(initial=0.0))):
+        # at the end of a sweep counts may be as before although its steps undo each other, and factors still move
+        moved = [_fit(counts, grouping, one, factors[place]) for place, (grouping, one) in enumerate(constraints)]
+        if max(moved) <= CONVERGED * max(1.0, float(counts.max(initial=0.0))):
             break
     return np.where(counts < NOTHING, 0.0, counts)
 
 
-def _fit(counts: Floats, grouping: Grouping, known: KnownCounts, factor: Floats) -> None:
-    """Set the factors of one table, in place."""
+def _fit(counts: Floats, grouping: Grouping, known: KnownCounts, factor: Floats) -> float:
+    """Set the factors of one table, in place; return the largest change of a cell's sum."""
     inside = grouping.cell_of != OUTSIDE
     cell = grouping.cell_of[inside]
     sums = _sums(counts if grouping.by_secret else counts.sum(axis=1, keepdims=True), grouping)
@@ -141,8 +130,10 @@ def _fit(counts: Floats, grouping: Grouping, known: KnownCounts, factor: Floats)
         else:
             wanted = np.clip(known.guess / plain, np.exp(-known.rate), np.exp(known.rate))
     wanted = np.where((plain > 0) & np.isfinite(wanted) & (wanted > 0), wanted, factor)
-    counts[inside] *= (wanted / factor)[cell]
+    change = wanted / factor
+    counts[inside] *= change[cell]
     factor[:] = wanted
+    return float((np.abs(change - 1) * sums).max(initial=0.0))
 
 
 def _sums(counts: Floats, grouping: Grouping) -> Floats:
@@ -160,51 +151,13 @@ def _start(layout: TableLayout, known: Sequence[KnownCounts], secrets: int) -> F
     grouping, one = max(by_secret, key=lambda pair: pair[0].cells)
     weights = layout.weights[:, None]
     guess = np.maximum(one.guess, np.minimum(one.high / 2, POSSIBLE))
-    counts: Floats = np.repeat(weights / weights.sum(), secrets, axis=1) * guess.sum(axis=0)
+    most = np.max([pair[1].guess.sum(axis=0) for pair in by_secret], axis=0)  # a value may be rare in the finest table only
+    counts: Floats = np.repeat(weights / weights.sum(), secrets, axis=1) * np.maximum(guess.sum(axis=0), most)
     inside = grouping.cell_of != OUTSIDE
     cell = grouping.cell_of[inside]
     sizes = np.bincount(cell, layout.weights[inside], grouping.cells)
     counts[inside] = (weights[inside] / sizes[cell][:, None]) * guess[cell]
     return counts
-
-
-@lru_cache(maxsize=64)
-def _nested(first: Grouping, second: Grouping) -> tuple[Grouping, Ints, Ints] | None:
-    """Return what is left of the first table's cells beyond the second's that lie inside them, and those pairs of cells."""
-    if first.by_secret != second.by_secret:
-        return None
-    inside = second.cell_of != OUTSIDE
-    outer = np.full(second.cells, -2)
-    outer[second.cell_of[inside]] = first.cell_of[inside]
-    is_whole = np.bincount(second.cell_of[inside], first.cell_of[inside] != outer[second.cell_of[inside]], second.cells) == 0
-    inner = np.flatnonzero(is_whole & (outer >= 0))
-    if not len(inner):
-        return None
-    is_left = first.cell_of != OUTSIDE
-    is_left[inside] &= ~np.isin(second.cell_of[inside], inner)
-    has_inner = np.isin(first.cell_of, outer[inner])
-    left = np.where(is_left & has_inner, first.cell_of, OUTSIDE)
-    return Grouping(left, first.cells, first.by_secret), inner, outer[inner]
-
-
-def _differences(layout: TableLayout, known: Sequence[KnownCounts]) -> list[tuple[Grouping, KnownCounts]]:
-    """What is known of the rest of a cell if cells of another table lie inside it: the bounds of the difference."""
-    found = []
-    tables = list(zip(layout.groupings, known, strict=True))
-    for place, (first, outer) in enumerate(tables):
-        for other, (second, inner) in enumerate(tables):
-            nested = None if place == other else _nested(first, second)
-            if nested is None or outer.rate is not None or inner.rate is not None:
-                continue
-            rest, cells, of = nested
-            least, most = np.zeros_like(outer.low), np.zeros_like(outer.high)
-            np.add.at(least, of, inner.low[cells])
-            np.add.at(most, of, inner.high[cells])
-            with np.errstate(invalid="ignore"):  # an unknown number minus an unknown number
-                low = np.nan_to_num(np.maximum(outer.low - most, 0.0), nan=0.0, posinf=np.inf)
-                high = np.where(np.isinf(outer.high), np.inf, np.maximum(outer.high - least, 0.0))
-            found.append((rest, KnownCounts(low, high, (low + np.minimum(high, low)) / 2)))
-    return found
 
 
 def _build(_parameters: Mapping[str, Any], _context: Context) -> PublishedTables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dit_dask as dit
-from dit_dask.adversaries.published_tables import PublishedTables
+from dit_dask.adversaries.published_tables import PublishedTables, solve
+from dit_dask.adversaries.subtraction import subtract_counts
 from dit_dask.engines import brute_force
 from dit_dask.kernels.exchangeable import term_shares
 from dit_dask.sanitizers.tables import Protection, suppress_more
+from dit_dask.values.published_tables import OUTSIDE, Grouping, TableLayout
 from tests.audits import loaded, points
 
 SCHEMA = {
@@ -299,3 +301,70 @@ def test_wrong_sums_are_one_clear_line(keys: dict[str, object], message: str) ->
     test = {"sanitizer": {"name": "tables", "statistic": "means", "tables": [["town"]]}}
     with pytest.raises(dit.InputError, match="need a sensitive column of numbers"):
         dit.audit(people(20, 1), schema=SCHEMA, tests=[test])
+
+
+CHAIN = [[{"age": [0, 30]}, "illness"], [{"age": [31, 64]}, "illness"], [{"age": [0, 65]}, "illness"]]
+
+
+@pytest.mark.parametrize("tables", [CHAIN, [*CHAIN[:2], ["illness"]], [CHAIN[2], [{"age": [31, 65]}, "illness"], *CHAIN[:2]]])
+def test_a_person_whom_only_three_tables_together_reveal_is_found(tables: list[object]) -> None:
+    """All minus two parts is the person aged 65: certain with the person; without, the shares of all other persons."""
+    rng = np.random.default_rng(0)
+    ages = np.concatenate([rng.integers(1, 31, 1000), rng.integers(31, 65, 1000), [65]])
+    ills = np.concatenate([rng.choice(list("xyz"), 2000), ["z"]])
+    table, procedure = built(pd.DataFrame({"age": ages, "town": "a", "illness": ills}), tables)
+    last = np.flatnonzero(table.codes[:, 0] == table.codes[:, 0].max())
+    (distance,) = brute_force.influence(table, last, procedure).distance
+    assert distance == pytest.approx(2 * (1 - np.mean(ills[:-1] == "z")))
+
+
+def test_sums_of_three_tables_that_differ_by_one_person_reveal_that_person() -> None:
+    """Up to 65 minus up to 30 minus 31 to 64 leaves one pay, 4; without, two persons aged 20, 30 or 65 have 3: 1 and 2."""
+    frame = pd.DataFrame({"age": [20, 30, 31, 50, 64, 65], "town": list("abaaba"), "pay": [1, 2, 1, 2, 1, 4]})
+    tables = [table[:1] for table in CHAIN]
+    schema = {**SCHEMA, "sensitive": "pay"}
+    result = dit.audit(frame, schema=schema, tests=[{"sanitizer": {"name": "tables", "statistic": "sums", "tables": tables}}])
+    assert result.tests[0]["delta"] == pytest.approx(2.0)
+
+
+PROTECTIONS = [
+    Protection(),
+    Protection("conventional", 3),
+    Protection(threshold=3),
+    Protection(threshold=3, complementary=True),
+]
+part_tables = st.lists(st.lists(st.integers(0, 5), min_size=2, max_size=3, unique=True).map(sorted), min_size=2, max_size=4)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=5, max_size=5), part_tables, st.sampled_from(PROTECTIONS))
+def test_tables_of_parts_fit_and_are_exact_where_enumeration_leaves_one_count(
+    true: list[int], edges: list[list[int]], protection: Protection
+) -> None:
+    """Tables of any parts of five groups, which overlap, lie inside each other, or leave groups out."""
+    groupings = []
+    for limits in edges:
+        cell_of = np.searchsorted(limits, np.arange(5), side="right") - 1
+        groupings.append(Grouping(np.where(cell_of < len(limits) - 1, cell_of, OUTSIDE), len(limits) - 1, True))
+    layout = TableLayout((np.arange(5),), np.ones(5), tuple(groupings))
+    exact = [np.array([[sum(true[low:high])] for low, high in pairwise(limits)]) for limits in edges]
+    known = [protection.protect(counts, len(edges), None) for counts in exact]
+    fits = fitting(known, layout, 5, 6)
+    for grouping, one in subtract_counts(layout.groupings, known):
+        for cell in np.unique(grouping.cell_of[grouping.cell_of != OUTSIDE]):
+            total = np.array(true)[grouping.cell_of == cell].sum()
+            assert one.low[cell, 0] <= total <= one.high[cell, 0]
+    found = solve(layout, known, 1)[:, 0]
+    for atom in np.flatnonzero(np.any([grouping.cell_of != OUTSIDE for grouping in groupings], axis=0)):
+        low, high = fits[:, atom].min(), fits[:, atom].max()
+        assert low - 0.05 <= found[atom] <= (high if high < 6 else np.inf) + 0.05
+
+
+def test_counts_keep_all_published_numbers_though_the_steps_of_a_sweep_undo_each_other() -> None:
+    """By hand: 4 persons up to 31, 3 of them x; y is 1 or 2 there, so 1, which is aged 31: aged 30 are three x."""
+    layouts = [([-1, 0, 1], True), ([0, 0, 1], False), ([0, 0, -1], True)]
+    groupings = tuple(Grouping(np.array(cells), max(cells) + 1, by_secret) for cells, by_secret in layouts)
+    true = [np.array([[0, 1], [1, 1]]), np.array([[4], [2]]), np.array([[3, 1]])]
+    known = [Protection(threshold=3).protect(counts, 3, None) for counts in true]
+    found = solve(TableLayout((np.arange(3),), np.ones(3), groupings), known, 2)
+    np.testing.assert_allclose(found[:2], [[3, 0], [0, 1]], atol=0.02)
