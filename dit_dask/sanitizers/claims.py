@@ -300,16 +300,29 @@ def _identical_rows(release: Release, claim: Claim | None, group: Ints, counts: 
     if table.weights.max(initial=1) == 1:
         return NO_IDENTICAL_ROWS
     repeated = int(np.gcd.reduce(table.weights)) if table.distinct >= FEWEST_REPEATED else 1
-    place = None if claim is None else place_records(release, table.codes)
-    if claim is None or place is None:
+    once = None if claim is None else _count_once(release, group, counts, table)
+    if claim is None or once is None:
         return IdenticalRows(repeated=repeated)
-    once = np.zeros_like(counts)
-    covered = place >= 0
-    np.add.at(once, (group[place[covered]], table.secret[covered]), 1)
     least = np.minimum(once, counts)
     held = claim.broken(least, least.sum(axis=1), least.sum(axis=0))
     only = held & ~claim.broken(counts, counts.sum(axis=1), counts.sum(axis=0)) & (once.sum(axis=1) > 0)
     return IdenticalRows(int(only.sum()), int(counts[only].sum()), repeated)
+
+
+def _count_once(release: Release, group: Ints, counts: Ints, table: Table) -> Ints | None:
+    """Return (groups, n): the distinct records of each group; None if finding them would take too long."""
+    once = np.zeros_like(counts)
+    if release.tree is not None:  # every row is in the class that its record comes to: only repeated ones need be looked for
+        repeated = np.flatnonzero(table.weights > 1)
+        place = _descend(release.tree, table.codes[repeated])
+        np.add.at(once, (group[place], table.secret[repeated]), table.weights[repeated] - 1)
+        return counts - once
+    found = place_records(release, table.codes)
+    if found is None:
+        return None
+    covered = found >= 0
+    np.add.at(once, (group[found[covered]], table.secret[covered]), 1)
+    return once
 
 
 def place_records(release: Release, codes: Codes) -> Ints | None:
