@@ -10,9 +10,11 @@ from typing import Any
 from uuid import uuid4
 
 from dit_dask.errors import InputError
+from dit_dask.storage.atomic import protocols
 from dit_dask.storage.filesystem import filesystem, is_local, reason
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
+from dit_dask.storage.retry import error_code, is_transient
 
 
 class DigestedFile:
@@ -59,7 +61,9 @@ def new_file(location: Location, where: str) -> Iterator[DigestedFile]:
             yield DigestedFile(file)
     except FileExistsError as error:
         raise InputError(f"{where}: {public_url(location.url)} exists and is not overwritten; choose another place") from error
-    except OSError as error:
+    except Exception as error:
+        if not isinstance(error, OSError) and not is_transient(error):
+            raise
         raise InputError(f"{where}: cannot write {public_url(location.url)}: {reason(error, location)}") from error
 
 
@@ -81,16 +85,29 @@ def _local_file(_fs: Any, path: str) -> Iterator[Any]:
 
 @contextmanager
 def _object(fs: Any, path: str) -> Iterator[Any]:
-    file = fs.open(path, "wb")
+    file = fs.open(path, "xb" if "s3" in protocols(fs) else "wb")  # the server refuses to replace what another wrote meanwhile
     try:
         yield file
+        _commit(file)
     except BaseException:
         with suppress(Exception):
-            file.discard()
+            file.discard()  # aborts an upload in parts
         with suppress(Exception):
-            file.closed = True
+            file.closed = True  # or the end of the object would write what is left in its buffer
         raise
-    file.close()
+
+
+def _commit(file: Any) -> None:
+    try:
+        file.close()
+    except Exception as error:
+        if error_code(error) == "PreconditionFailed":
+            raise FileExistsError from error
+        if error_code(error) != "NotImplemented":
+            raise
+        file.mode = "wb"  # a server without conditional writes: that it did not exist was checked before
+        file.commit()
+        file.closed = True
 
 
 def remove_file(location: Location, where: str) -> None:

@@ -18,6 +18,11 @@ from dit_dask.releasing import sanitized
 from tests.third_party import environment
 
 KEYS = ["age", "town", "job"]
+BY_DECADE = """\
+def decades(frame):
+    low = frame["age"].astype(int) // 10 * 10
+    return frame.assign(age=[f"[{one}, {one + 9}]" for one in low], town="*")
+"""
 
 
 def written(config: Path, capsys: pytest.CaptureFixture[str], *arguments: str, name: str = "release.csv") -> Path:
@@ -209,6 +214,74 @@ def test_pycanon_finds_the_same_k_l_and_t(config_file: Path, capsys: pytest.Capt
     assert (ours["k"], ours["l"]) == (theirs["k"], theirs["l"])
     assert ours["t"] == pytest.approx(theirs["t"], abs=1e-9)
     assert ours["largest_share"] <= 1 / 2
+
+
+def with_sanitizer(config_file: Path, sanitizer: str) -> str:
+    """Put another sanitizer into the config; return the id of its test."""
+    old = "sanitizer: {name: mondrian, k: [2, 5]}"
+    config_file.write_text(config_file.read_text("utf-8").replace(old, f"sanitizer: {sanitizer}"), "utf-8")
+    return next(test.id for test in dit_tests(config_file) if not test.id.startswith("raw"))
+
+
+def test_an_external_sanitizer_is_written_by_its_classes(config_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (config_file.parent / "by_hand.py").write_text(BY_DECADE, "utf-8")
+    name = with_sanitizer(config_file, "{name: python, target: 'by_hand:decades', cache: none}")
+    release = written(config_file, capsys, "--test", name)
+    original = pd.read_csv(config_file.parent / "people.csv").iloc[:60]
+    low = original["age"] // 10 * 10
+    expected = Counter(zip(low, low + 9, original["job"], original["illness"], strict=True))
+    frame = read(release)
+    ends = frame["age"].map(lambda text: [int(end) for end in text.strip("[]").split(", ")])
+    inside = [(end[0] // 10 * 10, end[0] // 10 * 10 + 9, end[-1] // 10 * 10 + 9) for end in ends]
+    assert all(high == last for _, high, last in inside)  # no interval is wider than its decade
+    found = zip([low for low, _, _ in inside], [high for _, high, _ in inside], frame["job"], frame["illness"], strict=True)
+    assert Counter(found) == expected
+    assert json.loads(Path(f"{release}.json").read_text())["rows"] == 60
+    to = str(config_file.parent / "r.csv")
+    assert "does not tell which row" in refused(config_file, capsys, "--test", name, "--to", to, "--keep-order")
+
+
+def test_a_synthesizer_is_written_by_its_classes(config_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = with_sanitizer(config_file, "{name: resample}\n    repeats: 2")
+    release = written(config_file, capsys, "--test", name)
+    frame = read(release)
+    original = pd.read_csv(config_file.parent / "people.csv", dtype=str).iloc[:60]
+    columns = [*KEYS, "illness"]
+    rows = set(original[columns].itertuples(index=False, name=None))
+    assert set(frame[columns].itertuples(index=False, name=None)) < rows  # drawn with replacement: some are missing
+    assert json.loads(Path(f"{release}.json").read_text())["order"] == "shuffled"
+
+
+def test_tables_of_counts_are_refused_in_one_line(config_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = with_sanitizer(config_file, "{name: tables, tables: [[job, illness]]}")
+    to = str(config_file.parent / "r.csv")
+    assert "publishes no rows" in refused(config_file, capsys, "--test", name, "--to", to)
+
+
+def test_pycanon_finds_the_same_in_a_full_domain_release(
+    config_file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    environment.required()
+    draw = np.random.default_rng(3)
+    columns = {"age": 20 + draw.geometric(0.1, 200) % 60, "town": draw.choice(["Lyon", "Nice", "Bonn"], 200, p=[0.6, 0.3, 0.1])}
+    columns |= {
+        "job": draw.choice(["cook", "clerk"], 200),
+        "illness": draw.choice(["flu", "cold", "gout"], 200, p=[0.6, 0.3, 0.1]),
+    }
+    pd.DataFrame(columns).to_csv(config_file.parent / "people.csv", index=False)
+    name = with_sanitizer(config_file, "{name: full-domain, k: 5, suppression: 0.1, bands: {age: [10, 20]}}")
+    release = written(config_file, capsys, "--test", name)
+    frame = read(release)
+    whole = f"[{columns['age'].min()}, {columns['age'].max()}]"
+    is_suppressed = (frame[KEYS] == [whole, "*", "*"]).all(axis=1)
+    assert 5 <= is_suppressed.sum() <= 20  # a class like the others, of at most a tenth of the rows
+    (theirs,) = environment.pycanon([frame], KEYS, "illness", tmp_path)
+    about = json.loads(Path(f"{release}.json").read_text())
+    ours = about["read_back"]
+    assert theirs["k"] == about["smallest_class"] == ours["k"] >= 5
+    assert ours["l"] == theirs["l"]
+    assert ours["t"] == pytest.approx(theirs["t"], abs=1e-9)
+    assert ours["t"] > 0
 
 
 def test_a_transformer_alone_keeps_k_and_the_other_columns() -> None:
