@@ -56,10 +56,17 @@ def build_tests(config: Config, rows: Rows, read: ReadText) -> list[Test]:
 
 
 def rebuild_test(config: Config, test: Test, rows: Rows, read: ReadText) -> Test:
-    """Build the same test on other rows of the same sensitive attribute, which are binned already where it has bins."""
-    point, component = test.config, test.config.sanitizer
-    if component.parameters.get("bins"):
-        point = replace(point, sanitizer=replace(component, parameters={**component.parameters, "bins": {}}))
+    """Build the same test on other rows of the same sensitive attribute, which are binned already where it has bins.
+
+    Bands of an attribute that these rows do not have are left out.
+    """
+    point, parameters = test.config, dict(test.config.sanitizer.parameters)
+    names = {attribute.name for attribute in rows.table.schema.quasi_identifiers}
+    if parameters.get("bins"):
+        parameters["bins"] = {}
+    if parameters.get("bands"):
+        parameters["bands"] = {name: widths for name, widths in parameters["bands"].items() if name in names}
+    point = replace(point, sanitizer=replace(point.sanitizer, parameters=parameters))
     shared = _Shared(secret_key(rows), tuple(rows.columns_of_secrets), {})
     return _Builder(config, rows, read, shared).build(point, test.id)
 

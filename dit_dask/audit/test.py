@@ -7,10 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.config.document import TestConfig
-from dit_dask.engines import Procedure
-from dit_dask.values.table import Rows
+from dit_dask.engines import Procedure, ReleaseProcedure
+from dit_dask.measures.utility.figures import NO_UTILITY, Utility, measure_utility
+from dit_dask.sanitizers.claims import Recheck, claimed_k
+from dit_dask.values.coarsening import Alternative, widen
+from dit_dask.values.table import Rows, Table
 
 if TYPE_CHECKING:
+    from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
     from dit_dask.sanitizers.external import ExternalSanitizer
     from dit_dask.values.arrays import Floats, Ints
 
@@ -54,6 +58,7 @@ class Test:
     estimated_influence: Floats | None = None  # of the records, where those with the largest go first
     shown_parameters: Mapping[str, Any] = field(default_factory=dict)  # without secrets
     recoded: Rows | None = field(default=None, repr=False)  # where the encoder changes the table before it is sanitised
+    before: tuple[Table, Alternative] | None = field(default=None, repr=False)  # where one attribute of a table was changed
 
     @property
     def external(self) -> ExternalSanitizer | None:
@@ -76,6 +81,21 @@ class Test:
             return self.id
         state = None if self.external is None else id(self.external.state)  # one for all sensitive attributes
         return state, self.engine, self.config.repeats, self.audited.tobytes(), self.rows.index.tobytes()
+
+    def recheck(self) -> tuple[Recheck, PrivacyLoss | None, Utility]:
+        """Compare what is published, or the noise, with what it claims, and with the table, as it was before any change."""
+        found, loss, utility = self.procedure.recheck(self.rows.table)
+        return found, loss, utility if self.before is None else self._utility_against(*self.before)
+
+    def _utility_against(self, table: Table, change: Alternative) -> Utility:
+        """What is left of the table before a change: what the change alone takes away counts as lost, too."""
+        procedure = self.procedure
+        if not isinstance(procedure, ReleaseProcedure) or not procedure.publishes_release:
+            return NO_UTILITY
+        release = widen(procedure.publish(self.rows.table), table, change)
+        if release is None:
+            return NO_UTILITY
+        return measure_utility(table, release, claimed_k(procedure.sanitizer.claim), procedure.seed)
 
     def with_external(self, sanitizer: ExternalSanitizer) -> Test:
         """The same test with another state of its external sanitizer."""

@@ -240,6 +240,12 @@ def _lack_of_power(gate: Gate, power: Power, summary: TestSummary) -> str | None
         could_fail, shown = number < reached.distance, f"reaches only {reached.distance:.4g} ({reached.adversary})"
     if could_fail:
         return None
+    if power not in ("prediction", "gain") and (summary.delta or 0.0) > reached.distance:
+        return (
+            f"the most influential person that could be in this table, published raw, reaches {reached.distance:.4g} "
+            f"({reached.adversary}); a sanitised release can exceed that, and this one does, but nothing shows that it could "
+            f"have exceeded {number:g}: {ADVICE}"
+        )
     return (
         f"even the most influential person that could be in this table, published raw, {shown}, "
         f"so this gate could not have failed: {ADVICE}"

@@ -9,7 +9,7 @@ from dit_dask.cli import interrupts
 from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand, run_arguments
 from dit_dask.cli.run import prepare_workers, read_configured
 from dit_dask.cli.terminal import write_line, write_lines
-from dit_dask.errors import InputError
+from dit_dask.errors import InputError, escape_text
 
 if TYPE_CHECKING:
     from dit_dask.config.document import Config
@@ -58,18 +58,21 @@ def _tune(checked: Config, workers: Workers, progress: Progress, options: argpar
         rows.append(([f"{point.value:g}", marks], point.figures, point.status))
     table = figure_table([name, ""], rows)
     note = "" if found.loss is None else f"\n* no other value has both a smaller delta and a smaller {found.loss}"
-    _print(found.result, {"tune": found.document()}, table + note, found.reason, options)
+    status = found.result.verdict.status if found.recommended is None else "passed"
+    _print(found.result, {"status": status, "tune": found.document()}, table + note, found.reason, options)
     return OK if found.recommended is not None or not found.has_gates else GATE_FAILED
 
 
 def _change_attributes(checked: Config, workers: Workers, progress: Progress, options: argparse.Namespace) -> int:
     from dit_dask.deciding.decision_text import figure_table
-    from dit_dask.deciding.what_if import RULE, what_if
+    from dit_dask.deciding.what_if import what_if
 
     found = what_if(checked, workers, progress, test=options.test, fresh=options.fresh)
     table = figure_table(["what if"], [([one.label], one.figures, one.status) for one in found.outcomes])
-    _print(found.result, {"what_if": found.document()}, f"{table}\nranked: {RULE}", found.reason, options)
-    return OK if found.recommended is not None or found.outcomes[0].status == "none" else GATE_FAILED
+    skipped = "".join(f"\nskipped: {escape_text(f'{one.alternative.label}: {one.reason}')}" for one in found.skipped)
+    more = {"status": found.status, "what_if": found.document()}
+    _print(found.result, more, f"{table}\nranked: {found.rule}{skipped}", found.reason, options)
+    return OK if found.status in ("passed", "none") else GATE_FAILED
 
 
 def _print(result: RunResult, more: dict[str, Any], table: str, reason: str, options: argparse.Namespace) -> None:

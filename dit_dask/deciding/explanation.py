@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.adversaries.classifier import training_threads
-from dit_dask.audit.build import ReadText, rebuild_test
+from dit_dask.audit.build import ReadText
 from dit_dask.audit.statistics import plain
 from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
+from dit_dask.deciding.changed_tests import Skipped, change_test
 from dit_dask.deciding.splits import SplitChange, find_changed_split
 from dit_dask.engines import ENGINES, Influence, ReleaseProcedure
 from dit_dask.engines.brute_force import learn
 from dit_dask.engines.influence import compare
 from dit_dask.errors import InputError
 from dit_dask.sanitizers.claims import place_records
-from dit_dask.values.coarsening import change_rows, one_level_coarser
+from dit_dask.values.coarsening import one_level_coarser
 from dit_dask.values.release import Release
 from dit_dask.values.table import Table
 
@@ -76,6 +77,7 @@ class Explanation:
     delta: float
     delta_without: float | None
     values: Mapping[str, str] | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)  # attributes that were not made coarser, and why
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -137,13 +139,14 @@ def explain(case: Case, top: int) -> list[Explanation]:
     stored = case.distances.set_index("record")["distance"]
     for position, record in zip(positions, records, strict=True):
         _compare_with_stored(test, int(position), float(stored[position]), found[int(record)].influence.distance[0])
-    coarser = _distances_if_coarser(case, first)
+    coarser, skipped = _distances_if_coarser(case, first)
     rest = _deltas_without(case, positions)
     delta = float(np.nanmax(stored.to_numpy()))
-    return [
+    explained = [
         _explanation(case, int(position), found[int(record)], coarser[int(record)], (delta, rest.get(int(position))))
         for position, record in zip(positions, records, strict=True)
     ]
+    return [replace(one, skipped=skipped) for one in explained]
 
 
 def worst_positions(distances: pd.DataFrame, person: Ints | None, top: int) -> Ints:
@@ -222,19 +225,25 @@ def _tuple_size(table: Table, target: Codes) -> ClassSize:
     return ClassSize(rows, rows, len(np.unique(table.secret[equal])))
 
 
-def _distances_if_coarser(case: Case, first: Mapping[int, int]) -> dict[int, dict[str, float]]:
-    """For each record, of which a row is known, the distance that is left if one attribute is one level coarser."""
+def _distances_if_coarser(case: Case, first: Mapping[int, int]) -> tuple[dict[int, dict[str, float]], dict[str, str]]:
+    """For each record, of which a row is known, the distance that is left if one attribute is one level coarser.
+
+    Also the attributes that the test does not allow to change, and why.
+    """
     test = case.test
     found: dict[int, dict[str, float]] = {record: {} for record in first}
+    skipped: dict[str, str] = {}
     for alternative in one_level_coarser(test.rows.table):
-        rows = change_rows(test.rows, alternative)
-        rebuilt = rebuild_test(case.config, test, rows, case.read)
+        rebuilt = change_test(case.config, test, alternative, case.read)
+        if isinstance(rebuilt, Skipped):
+            skipped[alternative.attribute] = rebuilt.reason
+            continue
         changed = rebuilt.rows.index[list(first.values())]
         influence = ENGINES[rebuilt.engine].influence(rebuilt.rows.table, np.unique(changed), rebuilt.procedure)
         by_record = dict(zip(np.unique(changed).tolist(), influence.distance.tolist(), strict=True))
         for record, new in zip(first, changed.tolist(), strict=True):
             found[record][alternative.attribute] = by_record[new]
-    return {record: dict(sorted(left.items(), key=lambda item: item[1])) for record, left in found.items()}
+    return {record: dict(sorted(left.items(), key=lambda item: item[1])) for record, left in found.items()}, skipped
 
 
 def _deltas_without(case: Case, positions: Ints) -> dict[int, float]:

@@ -22,7 +22,7 @@ def explanation_lines(found: Sequence[Explanation]) -> Iterator[str]:
         yield f"   class with them: {_size(one.with_person)}; without them: {_size(one.without_person)}"
         yield f"   split: {_split(one.split)}"
         yield f"   belief in the true value: {'; '.join(map(_belief, one.beliefs))}"
-        yield escape_text(f"   one level coarser: {_coarser(one)}")
+        yield escape_text(f"   one level coarser: {_coarser(one)}{_skipped(one)}")
         yield f"   left out: delta of the others {_rest(one)}"
 
 
@@ -57,6 +57,10 @@ def _coarser(one: Explanation) -> str:
     if left >= one.distance:
         return f"no attribute lowers d ({best} {number(left)}{', ' if others else ''}{others})"
     return f"{best} lowers d most, to {number(left)}" + (f" ({others})" if others else "")
+
+
+def _skipped(one: Explanation) -> str:
+    return "".join(f"; {name} was not tried: {reason}" for name, reason in one.skipped.items())
 
 
 def _rest(one: Explanation) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REMOVED = "records/removed.json"  # of a round of hardening
+CHANGE = "what_if"  # the parameter of a test on a table of which an attribute was changed
 
 
 def reopen_test(
@@ -60,6 +61,12 @@ class AuditInputs:
 def make_case(inputs: AuditInputs, folder: Folder, test: str, cells: pd.DataFrame | None) -> Case:
     """What an explanation of a test needs; with `cells` it shows values."""
     built = {one.id: one for one in inputs.tests}
+    if test not in built and any(test.startswith(f"{one}.") for one in built):
+        raise InputError(
+            f"{test} is an alternative of dit tune --attributes, whose table is not kept: explain the table as it is with "
+            f"--test {next(one for one in built if test.startswith(f'{one}.'))}, or make the change in the config, "
+            "dit run it, and explain that run"
+        )
     if test not in built:
         raise unknown("test of the config", test, built)
     distances = read_distances(folder, test)
@@ -84,8 +91,9 @@ def choose_test(ids: list[str], test: str) -> str:
 
 
 def worst_test(summaries: Sequence[TestSummary]) -> str:
-    """The sanitised test with the largest delta, the first of equals."""
-    judged = [one for one in summaries if one.is_sanitised] or list(summaries)
+    """The sanitised test of the table as it is with the largest delta, the first of equals."""
+    unchanged = [one for one in summaries if CHANGE not in one.parameters]
+    judged = [one for one in unchanged if one.is_sanitised] or unchanged
     if not judged:
         raise InputError("dit explain: the run has measures only; persons are explained by tests")
     return max(judged, key=lambda one: -1.0 if one.delta is None else one.delta).test

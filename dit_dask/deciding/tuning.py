@@ -219,7 +219,7 @@ def _values(config: Config, parameter: Parameter, given: Sequence[Any], frame: p
         return parameter.tunable.by_strength(own)
     most = float("inf")
     if parameter.tunable.at_most is not None:
-        table = run.prepare(replace(config, measures=()), frame).rows.table
+        table = run.prepare(replace(config, measures=(), gates=()), frame).rows.table
         limits = {"persons": table.persons // 2, "secrets": len(table.schema.sensitive.levels)}
         most = limits[parameter.tunable.at_most]
     return parameter.tunable.by_strength([*own, *(value for value in parameter.tunable.grid if value <= most)])
@@ -230,12 +230,14 @@ def _has(point: TestConfig, parameter: Parameter) -> bool:
 
 
 def _sweep(config: Config, parameter: Parameter, values: Sequence[float]) -> tuple[TestConfig, ...]:
-    """Each test that differs in more than the parameter, with every value."""
+    """Each test that differs in more than the parameter, with every value; of those that do not, the gates of all."""
     bases: dict[str, TestConfig] = {}
     for point in config.tests:
         if _has(point, parameter):
             base = _with_value(point, parameter.name, values[0])
-            bases.setdefault(repr(base.identity()), base)
+            first = bases.setdefault(repr(base.identity()), base)
+            gates = list(dict.fromkeys([*first.gates, *base.gates]))
+            bases[repr(base.identity())] = replace(first, gates=gates)
     return tuple(_with_value(base, parameter.name, value) for base in bases.values() for value in values)
 
 

@@ -241,8 +241,7 @@ def influence_of(shared: SharedTests, group: tuple[int, ...], records: Ints) -> 
 
 def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | None, Utility]:
     """On a worker: compare what is published, or the noise, with what it claims, and with the table."""
-    chosen = shared.tests[test]
-    return chosen.procedure.recheck(chosen.rows.table)
+    return shared.tests[test].recheck()
 
 
 def write_parts(folder: Folder, contents: Sequence[Part]) -> list[PartFile]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -264,3 +265,134 @@ def test_an_alternative_that_passes_is_preferred(tmp_path: Path, capsys: pytest.
     assert statuses == sorted(statuses, key=lambda status: status != "passed")
     passed = [one["certainty_penalty"] for one in others if one["status"] == "passed"]
     assert passed == sorted(passed)
+
+
+def what_if_json(capsys: pytest.CaptureFixture[str], config: Path) -> tuple[int, str, dict[str, Any]]:
+    code, document = tune_json(capsys, config, "--attributes")
+    found = document["what_if"]
+    assert isinstance(found, dict)
+    check_schema(found, "what-if")
+    return code, str(document["status"]), found
+
+
+def test_alternatives_are_judged_on_the_loss_against_the_table_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, free = what_if_json(capsys, written(tmp_path, patients(120), []))
+    losses = {one["what"]: one["certainty_penalty"] for one in free["alternatives"]}
+    changed = patients(120).drop(columns="ward")
+    tests = [{"sanitizer": {"name": "mondrian", "k": 12}}]
+    alone = dit.audit(changed, schema=schema(ward=None), tests=tests, controls=False).tests[0]["certainty_penalty"]
+    limit = (alone + losses["ward dropped"]) / 2  # the release of the smaller table meets it, but a whole attribute is lost
+    assert alone < limit < losses["ward dropped"]
+    code, status, found = what_if_json(capsys, written(tmp_path, patients(120), [f"certainty_penalty <= {limit}"]))
+    judged = {one["what"]: one["status"] for one in found["alternatives"]}
+    assert judged == {what: "passed" if loss <= limit else "failed" for what, loss in losses.items()}
+    assert (code, status) == ((0, "passed") if "passed" in judged.values() else (1, "failed"))
+    low = min(losses.values()) / 2
+    code, status, _ = what_if_json(capsys, written(tmp_path, patients(120), [f"certainty_penalty <= {low}"]))
+    assert (code, status) == (1, "failed")
+
+
+def test_one_figure_is_in_every_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, document = tune_json(capsys, written(tmp_path, patients(60), ["certainty_penalty <= 0.4"]), "--attributes")
+    shown = {one["test"]: one["certainty_penalty"] for one in document["what_if"]["alternatives"]}  # type: ignore[index]
+    folder = Path(str(document["run"]))
+    stored = {one["test"]: one["certainty_penalty"] for one in json.loads((folder / "summary.json").read_text())}
+    verdicts = json.loads((folder / "verdict.json").read_text())["verdicts"]
+    assert shown == stored == {one["test"]: one["value"] for one in verdicts}
+
+
+def test_the_status_is_that_of_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, document = tune_json(capsys, written(tmp_path, patients(), ["delta <= 0.4"]), "--values", "3,48")
+    found = document["tune"]
+    assert isinstance(found, dict)
+    assert [one["status"] for one in found["values"]] == ["failed", "passed"]
+    assert (code, document["status"]) == (0, "passed")
+
+
+def test_gates_of_all_tests_that_are_tuned_together_are_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limits = ["delta <= 1.2", "delta <= 0.001"]
+    tests = [{"sanitizer": {"name": "mondrian", "k": k}, "gates": [gate]} for k, gate in zip((3, 6), limits, strict=True)]
+    code, document = tune_json(capsys, written(tmp_path, patients(60), [], tests=tests), "--values", "3,6")
+    verdicts = document["verdicts"]
+    assert isinstance(verdicts, list)
+    assert sorted((one["test"], one["gate"]) for one in verdicts) == [
+        (f"mondrian-k{k}", gate) for k in (3, 6) for gate in sorted(limits)
+    ]
+    assert (code, document["status"]) == (1, "failed")
+
+
+def test_gates_on_measures_let_no_alternative_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gates = ["delta <= 1.9", "utility.value  <= 1"]
+    config = written(tmp_path, patients(60), gates, measures=[{"name": "utility"}])
+    code, status, found = what_if_json(capsys, config)
+    assert (code, status) == (1, "inconclusive")
+    assert {one["status"] for one in found["alternatives"]} == {"inconclusive"}
+    assert found["reason"].endswith("gates on measures are not judged here: utility.value <= 1")
+
+
+def test_a_gate_for_one_test_judges_its_alternatives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gates = ["delta <= 0.9", "delta <= 0.0001 for mondrian-k12"]
+    code, _, found = what_if_json(capsys, written(tmp_path, patients(60), gates))
+    assert code == 1
+    assert {one["status"] for one in found["alternatives"]} == {"failed"}
+
+
+def test_columns_of_similar_names_have_alternatives_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = patients(60).rename(columns={"postcode": "my ward", "ward": "my-ward"})
+    columns = {"age": {"kind": "numeric"}, "my ward": {"kind": "categorical"}, "my-ward": {"kind": "categorical"}}
+    config = written(tmp_path, frame, [], schema={"quasi_identifiers": columns, "sensitive": "diagnosis"})
+    _, _, found = what_if_json(capsys, config)
+    tests = [one["test"] for one in found["alternatives"]]
+    assert len(tests) == len(set(tests)) == 7  # as it is, four changes of age, and each of the others dropped
+
+
+def test_what_a_prior_has_groups_of_is_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["ward;diagnosis;probability", "neuro;flu;0.1", "neuro;stroke;0.7", "neuro;fracture;0.1", "neuro;hernia;0.1"]
+    (tmp_path / "prior.csv").write_text("\n".join(lines))
+    tests = [{"sanitizer": {"name": "mondrian", "k": 12}, "prior": "prior.csv"}]
+    config = written(tmp_path, patients(120), [], tests=tests)
+    _, _, found = what_if_json(capsys, config)
+    reason = "the prior has groups of this attribute as it is"
+    assert found["skipped"] == [{"what": "ward dropped", "attribute": "ward", "change": "dropped", "reason": reason}]
+    assert not any(one.get("attribute") == "ward" for one in found["alternatives"])
+    assert main(["tune", str(config), "--attributes", "--quiet"]) == 0
+    assert f"skipped: ward dropped: {reason}" in capsys.readouterr().out
+    assert main(["run", str(config), "--quiet", "--json"]) == 0
+    folder = json.loads(capsys.readouterr().out)["run"]
+    assert main(["explain", folder, "--top", "1", "--config", str(config)]) == 0
+    assert f"; ward was not tried: {reason}" in capsys.readouterr().out
+
+
+def test_bands_leave_with_their_attribute(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = {"age": {"kind": "numeric"}, "postcode": {"kind": "categorical", "hierarchy": {"prefix": [3, 2]}}}
+    tests = [{"sanitizer": {"name": "full-domain", "k": 5, "bands": {"age": [10, 20]}}}]
+    own = {"quasi_identifiers": columns, "sensitive": "diagnosis"}
+    _, _, found = what_if_json(capsys, written(tmp_path, patients(60), [], tests=tests, schema=own))
+    deltas = {one["what"]: one["delta"] for one in found["alternatives"]}
+    assert [one["what"] for one in found["skipped"]] == ["age one level coarser", "age in 10 bands", "age in 5 bands"]
+    left = own | {"quasi_identifiers": {"postcode": columns["postcode"]}}
+    alone = dit.audit(patients(60), schema=left, tests=[{"sanitizer": {"name": "full-domain", "k": 5}}], controls=False)
+    assert deltas["age dropped"] == pytest.approx(alone.tests[0]["delta"], rel=1e-12)
+
+
+def test_noisy_counts_do_not_claim_a_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tests = [{"sanitizer": {"name": "laplace", "epsilon": 1, "bins": {"age": 2}}}]
+    _, _, free = what_if_json(capsys, written(tmp_path, patients(120), [], tests=tests))
+    base, *others = [one["delta"] for one in free["alternatives"]]
+    assert min(others) < base
+    _, _, found = what_if_json(capsys, written(tmp_path, patients(120), [f"delta <= {(min(others) + base) / 2}"], tests=tests))
+    assert "smallest loss" not in found["rule"] + found["reason"]
+    assert "no loss of utility is known" in found["rule"]
+
+
+def test_an_alternative_is_not_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, document = tune_json(capsys, written(tmp_path, patients(60), []), "--attributes")
+    folder = str(document["run"])
+    assert main(["explain", folder, "--top", "1"]) == 0
+    assert capsys.readouterr().out.startswith("mondrian-k12: delta")
+    assert main(["explain", folder, "--test", "mondrian-k12.ward-dropped"]) == 2
+    printed = capsys.readouterr().err
+    assert len(printed.splitlines()) == 1
+    assert "explain the table as it is with --test mondrian-k12, or make the change in the config" in printed

@@ -127,6 +127,15 @@ def test_an_inconclusive_verdict_says_why_and_what_would_help() -> None:
     assert "another adversary" in verdict.reason
 
 
+def test_a_release_that_exceeds_the_planted_person_is_not_said_to_be_unable_to() -> None:
+    found = summary("a", **SMALL | {"delta": 0.15}, attainable=REACHED | {"distance": 0.1})
+    (verdict,) = judge([parse("delta <= 0.2", "g")], Evidence([found]))
+    assert verdict.status == "inconclusive"
+    assert "published raw, reaches 0.1 (bernoulli-nb); a sanitised release can exceed that, and this one does" in verdict.reason
+    assert "nothing shows that it could have exceeded 0.2" in verdict.reason
+    assert "only" not in verdict.reason
+
+
 def test_a_test_that_nothing_influences_does_not_pass() -> None:
     assert status("delta <= 0.2", delta=0.0) == "inconclusive"
 
