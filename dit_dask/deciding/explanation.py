@@ -149,11 +149,14 @@ def explain(case: Case, top: int) -> list[Explanation]:
     return [replace(one, skipped=skipped) for one in explained]
 
 
-def worst_positions(distances: pd.DataFrame, person: Ints | None, top: int) -> Ints:
-    """Return the positions of the persons with the largest distances, each by the first row that has it."""
+def worst_positions(distances: pd.DataFrame, person: Ints | None, top: int, rank: Ints | None = None) -> Ints:
+    """Return the positions of the persons with the largest distances, each by the first row that has it.
+
+    Of equals those with the smallest rank[n] come first, then the first rows.
+    """
     frame = distances.dropna(subset=["distance"])
     position, distance = frame["record"].to_numpy(np.int64), frame["distance"].to_numpy(np.float64)
-    along = np.lexsort((position, -distance))
+    along = np.lexsort((position, np.zeros(len(position)) if rank is None else rank[position], -distance))
     owners = position[along] if person is None else person[position[along]]
     _, first = np.unique(owners, return_index=True)
     return position[along][np.sort(first)[:top]]

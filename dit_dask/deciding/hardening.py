@@ -19,7 +19,7 @@ from dit_dask.audit.parts import read_distances
 from dit_dask.audit.statistics import Figure, by_name, plain
 from dit_dask.audit.test import Test
 from dit_dask.audit.verdict import RunVerdict
-from dit_dask.config.document import Config
+from dit_dask.config.document import Config, RecordSample
 from dit_dask.deciding.explanation import worst_positions
 from dit_dask.deciding.figures import figures_of, require_gates, write_beside
 from dit_dask.deciding.reopening import REMOVED
@@ -27,6 +27,7 @@ from dit_dask.errors import InputError, quote, unknown
 from dit_dask.execution.progress import Progress
 from dit_dask.storage.documents import write_json
 from dit_dask.storage.folder import Folder
+from dit_dask.values.table import Rows, collapse
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Bools, Ints
@@ -125,6 +126,15 @@ def choose_point(tests: Sequence[Test], test: str | None) -> Test:
     return next(iter(by_id.values()))
 
 
+def _require_all_records(test: Test) -> None:
+    """Refuse to test some persons only: positions and draws would mean other persons once somebody has left."""
+    if test.config.records != "all":
+        got = "a sample" if isinstance(test.config.records, RecordSample) else "a list of positions"
+        raise InputError(
+            f"{test.id}: dit harden needs records: all; got {got}, which means other persons after the first have left"
+        )
+
+
 def harden(
     config: Config,
     workers: run.Workers,
@@ -138,6 +148,7 @@ def harden(
     require_gates(config, "harden")
     whole = run.prepare(config)
     chosen = choose_point(whole.tests, test)
+    _require_all_records(chosen)
     rows = chosen.rows
     budget = read_budget(max_removed, rows.table.persons)
     single = replace(config, name=f"{config.name}-harden", tests=(chosen.config,), stop_on_breach=False)
@@ -189,7 +200,7 @@ def _persons_to_remove(prepared: run.PreparedRun, result: run.RunResult, most: i
     test = prepared.tests[0]
     distances = read_distances(result.folder, test.id)
     person = prepared.rows.about(test.config.sensitive).person
-    worst = worst_positions(distances, person, most)
+    worst = worst_positions(distances, person, most, rank_persons(prepared.rows))
     failed = {one.gate for one in result.verdict.verdicts if one.status == "failed"}
     gates = [gate for gate in (*prepared.gates, *own_gates(test.config)) if gate.text in failed]
     limits = [limit for gate in gates if (limit := _distance_limit(gate)) is not None]
@@ -198,6 +209,28 @@ def _persons_to_remove(prepared: run.PreparedRun, result: run.RunResult, most: i
     by_position = distances.set_index("record")["distance"]
     over = int((by_position.loc[worst.tolist()].to_numpy() > min(limits)).sum())
     return worst[: max(1, over)]
+
+
+def rank_persons(rows: Rows) -> Ints:
+    """Return (n,): for each used row the rank of its person by values alone, so that the order of rows decides no tie.
+
+    Persons with the same rank have the same rows, so it does not matter for any figure which of them leaves.
+    """
+    table = rows.table
+    _, rank = collapse(table.schema, table.codes[rows.index], table.secret[rows.index])
+    for other in rows.further:
+        values = other.table.secret[other.index].astype(np.int64)
+        rank = np.unique(rank * (int(values.max()) + 1) + values, return_inverse=True)[1]
+    if rows.person is None:
+        return rank
+    along = np.lexsort((rank, rows.person))
+    starts = np.flatnonzero(np.diff(rows.person[along], prepend=-1))
+    own = [tuple(part.tolist()) for part in np.split(rank[along], starts[1:])]
+    place = {values: number for number, values in enumerate(sorted(set(own)))}
+    by_person = np.array([place[values] for values in own])
+    _, person = np.unique(rows.person, return_inverse=True)
+    ranked: Ints = by_person[person]
+    return ranked
 
 
 def _distance_limit(gate: Gate) -> float | None:

@@ -20,6 +20,7 @@ from dit_dask.deciding.hardening import STEPS, read_budget
 from tests.oracles.test_explanations import patients, schema
 
 LIMIT = 0.18
+VALUES = ["age", "postcode", "ward", "diagnosis"]
 
 
 def written(folder: Path, frame: pd.DataFrame, gates: Sequence[str] = (f"delta <= {LIMIT}",), **more: object) -> Path:
@@ -60,7 +61,10 @@ def by_hand(frame: pd.DataFrame, budget: int, owner: pd.Series) -> list[tuple[in
         rounds.append((len(gone), float(distances.max())))
         if distances.max() <= LIMIT or len(gone) >= budget:
             return rounds
-        worst = distances.groupby(owner.loc[rest.index], sort=False).max().sort_values(ascending=False, kind="stable")
+        cells = pd.Series(rest[VALUES].itertuples(index=False, name=None), rest.index)
+        values = cells.groupby(owner.loc[rest.index]).agg(sorted)
+        worst = distances.groupby(owner.loc[rest.index]).max()
+        worst = worst.loc[sorted(worst.index, key=lambda person: (-worst[person], values[person]))]
         step = min(budget - len(gone), max(1, budget // STEPS), max(1, int((worst > LIMIT).sum())))
         gone |= set(worst.index[:step])
 
@@ -83,6 +87,40 @@ def test_every_round_is_the_audit_of_the_rest(tmp_path: Path, capsys: pytest.Cap
     assert len(removed["record"]) == rows_each * expected[-1][0]
     assert removed["row"] == removed["record"]
     assert owner.iloc[removed["record"]].nunique() == expected[-1][0]  # persons leave with all their rows
+
+
+@pytest.mark.parametrize("rows_each", [1, 2])
+def test_the_order_of_rows_decides_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], rows_each: int) -> None:
+    half = patients(90)
+    other = half["ward"].replace({"surgery": "neuro", "neuro": "surgery"})
+    frame = pd.concat([half, half.assign(ward=other)])
+    if rows_each > 1:
+        frame["patient"] = np.arange(len(frame)) // rows_each
+    results = []
+    for place, ordered in enumerate([frame, frame.iloc[::-1], frame.sample(frac=1, random_state=3)]):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        _, document = hardened(capsys, written(folder, ordered, ["delta <= 0.1"]), "--max-removed", "8")
+        removed = json.loads((Path(str(document["run"])) / "records" / "removed.json").read_text())["row"]
+        found = document["harden"]
+        assert isinstance(found, dict)
+        rounds = [{name: value for name, value in one.items() if name != "run"} for one in found["rounds"]]
+        results.append((rounds, sorted(ordered.iloc[removed][VALUES].itertuples(index=False, name=None))))
+    assert len(results[0][1]) == 8 * rows_each  # else nothing was decided
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize(("records", "got"), [({"sample": 10}, "a sample"), ([0, 1, 5], "a list of positions")])
+def test_only_some_persons_cannot_be_tested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], records: object, got: str
+) -> None:
+    tests = [{"sanitizer": {"name": "mondrian", "k": 12}, "records": records}]
+    assert main(["harden", str(written(tmp_path, patients(60), tests=tests)), "--max-removed", "5"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"needs records: all; got {got}" in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
 
 
 def test_who_is_left_out_is_private(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
