@@ -157,7 +157,7 @@ class Result:
         return joined.set_axis(self._label_rows(joined["row"].to_numpy()))
 
     def release(self, test: str | int = 0) -> pd.DataFrame:
-        """What a test publishes, with readable generalised values, indexed like the frame given; suppressed rows are absent.
+        """What a test publishes, indexed like the frame given; suppressed rows are * or absent.
 
         Noisy counts are a table of counts. A release that does not tell which row is whose is numbered from 0.
 

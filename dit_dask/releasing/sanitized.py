@@ -15,13 +15,14 @@ from dit_dask.engines.controls import RAW
 from dit_dask.errors import InputError
 from dit_dask.measures.discrimination.published import descend_all, find_members
 from dit_dask.releasing.labels import LabelledColumn, label_bins, label_values
+from dit_dask.values.hierarchy import ROOT
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows, Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dit_dask.values.arrays import Ints
+    from dit_dask.values.arrays import Bools, Ints
 
 COUNT = "count"
 BLOCK_ROWS = 65_536
@@ -32,7 +33,7 @@ class SanitizedTable:
     """Columns of texts, row by row in the order of the source.
 
     record[n] is the position of each row among the used rows; None where rows of the release are not known to be rows of the
-    source. `numbers` has columns of numbers. `suppressed` counts used rows that are not in it.
+    source. `numbers` has columns of numbers. `suppressed` counts used rows that are * in every quasi-identifier or not in it.
     """
 
     columns: Mapping[str, LabelledColumn]
@@ -96,7 +97,10 @@ def tabulate(release: Release, own: Rows, every: Rows | None) -> SanitizedTable:
 
     `own` are the rows that were sanitised, `every` has the same rows with all sensitive attributes.
     """
-    labels = {one.name: label_values(release, place) for place, one in enumerate(release.schema.quasi_identifiers)}
+    labels = {
+        one.name: _star(label_values(release, place), release.suppressed)
+        for place, one in enumerate(release.schema.quasi_identifiers)
+    }
     holder = _find_classes(release, own.table)
     if holder is None:
         return _by_counts(release, labels, own.used)
@@ -106,7 +110,15 @@ def tabulate(release: Release, own: Rows, every: Rows | None) -> SanitizedTable:
     for rows in own.by_secret.values() if every is None else every.by_secret.values():
         for secret, codes in rows.table.schema.sensitive.codes_of(rows.table.secret[rows.index]):
             columns[secret.name] = LabelledColumn(codes[record].astype(np.int64), secret.levels)
-    return SanitizedTable(columns, record, len(record), own.used - len(record), release=release)
+    starred = int(release.counts[release.suppressed].sum())
+    return SanitizedTable(columns, record, len(record), own.used - len(record) + starred, release=release)
+
+
+def _star(column: LabelledColumn, suppressed: Bools) -> LabelledColumn:
+    """The mark of suppression in every cell of suppressed classes."""
+    if not suppressed.any():
+        return column
+    return LabelledColumn(np.where(suppressed, len(column.labels), column.code), [*column.labels, ROOT])
 
 
 def _find_classes(release: Release, table: Table) -> Ints | None:
@@ -133,7 +145,8 @@ def _by_counts(release: Release, labels: Mapping[str, LabelledColumn], used: int
     columns = {name: LabelledColumn(one.code[holder], one.labels) for name, one in labels.items()}
     for one, codes in release.schema.sensitive.codes_of(secret.astype(np.int32)):
         columns[one.name] = LabelledColumn(codes.astype(np.int64), one.levels)
-    return SanitizedTable(columns, None, len(holder), max(0, used - len(holder)), release=release)
+    starred = int(release.counts[release.suppressed].sum())
+    return SanitizedTable(columns, None, len(holder), max(0, used - len(holder)) + starred, release=release)
 
 
 def _count_table(test: Test, original: Table, rows: Rows) -> SanitizedTable:

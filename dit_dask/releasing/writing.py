@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from dit_dask.audit import manifest
 from dit_dask.audit.test import Test
 from dit_dask.audit.verdict import RunVerdict
@@ -18,7 +16,6 @@ from dit_dask.engines import ReleaseProcedure
 from dit_dask.errors import InputError, RunError, unknown
 from dit_dask.inputs.columns import source_columns
 from dit_dask.inputs.read import TextRules, read_files, read_frame
-from dit_dask.releasing.labels import label_values
 from dit_dask.releasing.sanitized import SanitizedTable, sanitize_test
 from dit_dask.run import PreparedRun, stored_verdict
 from dit_dask.sanitizers.claims import Recheck, recheck
@@ -29,7 +26,6 @@ from dit_dask.storage.filesystem import filesystem
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
 from dit_dask.storage.streams import DigestedFile, new_file, refuse_existing, remove_file
-from dit_dask.values.hierarchy import ROOT
 from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
@@ -241,10 +237,4 @@ def _read_back(location: Location, sanitized: SanitizedTable) -> dict[str, Any]:
 def _expected_groups(sanitized: SanitizedTable) -> Ints:
     """The groups that a reader finds: rows with * in every column are suppressed to them, unless all are."""
     release: Any = sanitized.release
-    names = [attribute.name for attribute in release.schema.quasi_identifiers]
-    starred = np.ones(len(release.counts), bool)
-    for place, _ in enumerate(names):
-        column = label_values(release, place)
-        starred &= np.array([label == ROOT for label in column.labels], bool)[column.code]
-    kept = np.ones_like(starred) if starred.all() else ~starred
-    return group_counts(Release(release.schema, release.published.only(kept), release.counts[kept]))
+    return group_counts(release.only(~release.suppressed))

@@ -58,6 +58,10 @@ class RangeShares:
         share: Floats = np.maximum(common, 0) / (self.high - self.low + 1)
         return share
 
+    def ends(self) -> tuple[Ints, Ints]:
+        """Return (values,) each: the lowest and the highest code."""
+        return self.low, self.high
+
 
 @dataclass(frozen=True, eq=False)
 class SetShares:
@@ -69,6 +73,12 @@ class SetShares:
     def inside(self, first: int, last: int) -> Floats:
         """Return (values,): the share of each value's codes that lies in first..last; an empty value has none anywhere."""
         return (self.reached[:, last + 1] - self.reached[:, first]) / np.maximum(self.reached[:, -1], 1)
+
+    def ends(self) -> tuple[Ints, Ints]:
+        """Return (values,) each: the lowest and the highest code; of an empty value both are 0."""
+        low = (self.reached[:, 1:] > 0).argmax(axis=1)
+        high = (self.reached == self.reached[:, -1:]).argmax(axis=1) - 1
+        return low, np.maximum(high, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +187,13 @@ class Release:
     def covers(self, target: Codes) -> Bools:
         """Return (classes, d): where the published value covers the target's value."""
         return self.published.covers(target)
+
+    @property
+    def suppressed(self) -> Bools:
+        """Return (classes,): which publish the whole domain of every attribute, beside others that do not."""
+        levels = [len(attribute.levels) for attribute in self.schema.quasi_identifiers]
+        whole = (self.published.widths(np.arange(len(self.counts))) == levels).all(axis=1)
+        return np.zeros_like(whole) if whole.all() else whole
 
     def only(self, kept: Bools | Ints) -> Release:
         """Some of the classes."""

@@ -189,6 +189,28 @@ def test_suppressed_rows_lose_everything_as_in_arx() -> None:
     assert found.certainty_penalty == pytest.approx((2 * (8 / 44) / 2 + 3) / 5, **DIGITS)
 
 
+def test_a_class_of_suppressed_rows_counts_as_if_they_were_left_out() -> None:
+    """Two rows with a class of their own, three with the whole domain in every column: the figures of the case above."""
+    rows = loaded(WORKED, WORKED_SCHEMA)
+    low, high = np.array([[0, 1], [0, 0]], np.int32), np.array([[1, 1], [4, 1]], np.int32)
+    release = Release(rows.table.schema, Ranges(low, high), np.array([[0, 2], [2, 1]]))
+    for one in (release, as_sets(release)):
+        assert one.suppressed.tolist() == [False, True]
+        found = measure_utility(rows.table, one, k=2)
+        assert (found.discernibility, found.average_class, found.average_class_over_k) == (2**2 + 3 * 5, 2, 1)
+        assert found.certainty_penalty == pytest.approx((2 * (8 / 44) / 2 + 3) / 5, **DIGITS)
+
+
+def test_a_release_of_one_class_suppresses_nothing() -> None:
+    """It publishes the whole domain of all: a class of five rows."""
+    rows = loaded(WORKED, WORKED_SCHEMA)
+    whole = Ranges(np.array([[0, 0]], np.int32), np.array([[4, 1]], np.int32))
+    release = Release(rows.table.schema, whole, np.array([[2, 3]]))
+    found = measure_utility(rows.table, release)
+    assert not release.suppressed.any()
+    assert (found.certainty_penalty, found.discernibility, found.average_class) == (1, 5**2, 5)
+
+
 def test_arx_loss_by_hand() -> None:
     """Iyengar's loss as ARX scales it, (leaves - 1) / (leaves of the tree - 1), differs from ours by the known amount only."""
     paths = {"leaf": [f"{group}{number}" for group in "ab" for number in range(3)]}

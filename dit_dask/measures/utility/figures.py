@@ -61,14 +61,13 @@ NO_UTILITY = Utility()
 
 def measure_utility(table: Table, release: Release, k: int | None = None, seed: int = 0) -> Utility:
     """Compare a release with the table that it was made of; `k` is what it claims, `seed` draws queries and pairs."""
-    size, original = release.counts.sum(axis=1), count_original(table, seed)
-    published, suppressed = float(size.sum()), max(0.0, table.rows - float(size.sum()))
-    classes = class_sizes(release)
-    average = published / len(classes)
+    suppressed = suppressed_rows(table, release)
+    classes = class_sizes(release.only(~release.suppressed))
+    average = float(classes.mean())
     frequencies = measure_frequencies(table, release, seed)
     return Utility(
-        _round(certainty_penalty(release, size, suppressed)),
-        int((classes**2).sum() + suppressed * original.rows),
+        _round(float(np.mean(attribute_penalties(table, release)))),
+        int((classes**2).sum() + suppressed * table.rows),
         _round(average),
         None if k is None else _round(average / k),
         frequencies.query_error,
@@ -93,6 +92,11 @@ def measure_frequencies(table: Table, release: Release, seed: int = 0) -> Utilit
     return Utility(query_error=quantiles, tvd=_distances(original, shares, release.counts))
 
 
+def suppressed_rows(table: Table, release: Release) -> int:
+    """The rows of suppressed classes, and those that are not in the release at all."""
+    return max(0, table.rows - int(release.counts[~release.suppressed].sum()))
+
+
 def class_sizes(release: Release) -> Floats:
     """Return the rows of each group of equal published values."""
     keys = release.published.keys()
@@ -102,17 +106,12 @@ def class_sizes(release: Release) -> Floats:
     return np.add.reduceat(release.counts.sum(axis=1)[order], np.flatnonzero(starts)).astype(np.float64)
 
 
-def certainty_penalty(release: Release, size: Ints, suppressed: float) -> float:
-    """The mean over the cells of all rows: 0 for an original value, 1 for nothing known; a suppressed row has only such."""
-    return float(np.mean(attribute_penalties(release, size, suppressed)))
-
-
-def attribute_penalties(release: Release, size: Ints, suppressed: float) -> list[float]:
-    """The mean over the cells of each quasi-identifier."""
-    widths = release.published.widths(np.arange(len(size)))
+def attribute_penalties(table: Table, release: Release) -> list[float]:
+    """The mean over the cells of each quasi-identifier: 0 for an original value, 1 for nothing known, as in suppressed rows."""
+    kept, suppressed = release.only(~release.suppressed), suppressed_rows(table, release)
+    size, widths = kept.counts.sum(axis=1), kept.published.widths(np.arange(len(kept.counts)))
     columns = [
-        _penalties(release, place, attribute, widths[:, place])
-        for place, attribute in enumerate(release.schema.quasi_identifiers)
+        _penalties(kept, place, attribute, widths[:, place]) for place, attribute in enumerate(release.schema.quasi_identifiers)
     ]
     rows = float(size.sum()) + suppressed
     return [(float((size * column).sum()) + suppressed) / rows for column in columns]

@@ -10,7 +10,7 @@ from dit_dask.config.constraints import Record
 from dit_dask.config.registry import Context
 from dit_dask.errors import InputError
 from dit_dask.measures.base import Entries, MeasureInput, MeasureKind, MeasureResult, Section
-from dit_dask.measures.utility.figures import attribute_penalties, measure_utility
+from dit_dask.measures.utility.figures import attribute_penalties, measure_utility, suppressed_rows
 from dit_dask.measures.utility.original import QUERIES
 
 COLUMNS = {
@@ -32,14 +32,12 @@ class ReleaseUtility:
         table, release = inputs.rows.table, inputs.release
         if release is None:
             raise InputError("utility is a measure of releases: the run has none")
-        size = release.counts.sum(axis=1)
-        suppressed = max(0.0, table.rows - float(size.sum()))
         names = [attribute.name for attribute in table.schema.quasi_identifiers]
-        penalties = zip(names, attribute_penalties(release, size, suppressed), strict=True)
+        penalties = zip(names, attribute_penalties(table, release), strict=True)
         utility = measure_utility(table, release, seed=inputs.seed)
         by_value = [{"attribute": name, "certainty_penalty": penalty} for name, penalty in penalties]
         more = {name: value for name, value in utility.document().items() if name != "average_class_over_k"}
-        more |= {"queries": QUERIES, "suppressed_rows": int(suppressed)}
+        more |= {"queries": QUERIES, "suppressed_rows": suppressed_rows(table, release)}
         return MeasureResult(utility.certainty_penalty, by_value, table.rows, more)
 
 
