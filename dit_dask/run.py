@@ -403,6 +403,13 @@ def _execute_baselines(prepared: PreparedRun, runner: TaskRunner) -> list[Baseli
     return execute_baselines(runner, plans, controls=prepared.config.controls)
 
 
+def stored_verdict(prepared: PreparedRun) -> RunVerdict | None:
+    """What the gates say now of the results that the folder holds; None where it holds no finished run."""
+    if _finished_manifest(prepared) is None:
+        return None
+    return _judge(prepared, read_results(prepared.folder))
+
+
 def _publish_stored(prepared: PreparedRun, stored: Manifest) -> RunResult:
     """Publish the results that the folder holds."""
     return _publish(prepared, stored, read_results(prepared.folder))
@@ -410,11 +417,15 @@ def _publish_stored(prepared: PreparedRun, stored: Manifest) -> RunResult:
 
 def _publish(prepared: PreparedRun, completed: Manifest, results: Results) -> RunResult:
     """Judge the results and publish them."""
-    verdict = judge_run(prepared.config, prepared.gates, prepared.tests, prepared.rows, prepared.person_ids, results)
+    verdict = _judge(prepared, results)
     results = replace(results, verdict=verdict)
     written = publish(prepared.folder, prepared.output, completed, results)
     withheld = [] if prepared.folder.private is None else results.hidden
     return RunResult(prepared.folder, results.summaries, results.entries, verdict, written.personal_data, withheld)
+
+
+def _judge(prepared: PreparedRun, results: Results) -> RunVerdict:
+    return judge_run(prepared.config, prepared.gates, prepared.tests, prepared.rows, prepared.person_ids, results)
 
 
 class Clock:

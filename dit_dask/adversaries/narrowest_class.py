@@ -31,10 +31,10 @@ class NarrowestClass:
         covering = np.flatnonzero(release.covers(target).all(axis=1))
         if not len(covering):
             return shares_of(release.counts)
-        return shares_of(release.counts[covering[_are_narrowest(release.published.widths(covering))]])
+        return shares_of(release.counts[covering[are_narrowest(release.published.widths(covering))]])
 
 
-def _are_narrowest(widths: Ints) -> Bools:
+def are_narrowest(widths: Ints) -> Bools:
     """Return (m,): which of the classes with widths[m, d] cover the fewest tuples; products could be too large for a float."""
     volume = np.log(widths).sum(axis=1)
     narrowest: Bools = volume <= volume.min() + ROUNDING

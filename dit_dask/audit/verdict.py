@@ -72,6 +72,10 @@ class RunVerdict:
         order: tuple[Status, ...] = ("failed", "inconclusive", "passed")
         return next((status for status in order if status in found), "none")
 
+    def about(self, test: str) -> RunVerdict:
+        """What the gates say of one test."""
+        return replace(self, verdicts=[one for one in self.verdicts if one.test == test])
+
     @property
     def is_allowed(self) -> bool:
         """Whether nothing speaks against the release."""

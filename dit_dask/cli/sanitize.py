@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from dit_dask.cli import interrupts
 from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand, add_config, add_json, add_set, add_show_values
 from dit_dask.cli.terminal import write_line, write_lines
+
+if TYPE_CHECKING:
+    from dit_dask.releasing.writing import WrittenRelease
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +49,9 @@ def run(options: argparse.Namespace) -> int:
         progress.note(str(error))
         return GATE_FAILED
     found = written.document
-    if found["run_status"] != "complete":
-        progress.note(f"{found['run']} is not a finished audit yet: dit run tells whether this release is safe")
+    warning = _gate_warning(written)
+    if warning is not None:
+        progress.note(escape_text(f"warning: {warning}"))
     if options.json:
         write_lines(dump_json(dict(found)))
         return OK
@@ -54,6 +59,23 @@ def run(options: argparse.Namespace) -> int:
     progress.note(escape_text(f"{found['rows']:,} rows of {found['test']}; {holds}"))
     write_line(written.url)
     return OK
+
+
+def _gate_warning(written: WrittenRelease) -> str | None:
+    """Say what speaks against publishing a release although its claim holds."""
+    test, verdict = written.document["test"], written.verdict
+    if verdict is None:
+        return f"{written.document['run']} is not a finished audit: dit run tells whether this release is safe"
+    own = verdict.about(test)
+    if own.status == "none":
+        return f"no gate judges {test}, so nothing says whether this release is safe"
+    if verdict.is_allowed:
+        return None
+    speaking = verdict if own.is_allowed else own
+    against = next(one for one in speaking.verdicts if one.status == speaking.status)
+    word = "failed" if speaking.status == "failed" else "is inconclusive"
+    judged = f"{test} passed, but the audit of {against.test or 'the run'}" if own.is_allowed else f"the audit of {test}"
+    return f"{judged} {word}: {against.gate}: {against.reason}"
 
 
 SUBCOMMAND = Subcommand(

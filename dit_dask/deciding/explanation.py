@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.adversaries.classifier import training_threads
+from dit_dask.adversaries.narrowest_class import are_narrowest
 from dit_dask.audit.build import ReadText
 from dit_dask.audit.statistics import plain
 from dit_dask.audit.test import Test
@@ -36,11 +37,15 @@ MOST_REMOVALS = 100_000  # of persons, for what leaving persons out does, where 
 
 @dataclass(frozen=True)
 class ClassSize:
-    """The class that a target falls in: its rows, the persons who have them if that is known, and its sensitive values."""
+    """The class that a target falls in: its rows, the persons who have them if that is known, and its sensitive values.
+
+    `covering` counts the classes that cover the target, of which this is the narrowest.
+    """
 
     rows: int
     persons: int | None
     values: int
+    covering: int = 1
 
 
 @dataclass(frozen=True)
@@ -205,20 +210,26 @@ def _look(case: Case, record: int) -> _Look:
 
 
 def _class_size(release: Release, table: Table, target: Codes) -> ClassSize:
-    """Count the classes that the target falls in, by the rules of an adversary who looks its class up."""
+    """Count the class that the target falls in: where several cover it the narrowest, as that adversary takes it."""
+    covering = np.flatnonzero(release.covers(target).all(axis=1)) if release.tree is None else np.empty(0, np.int64)
     if release.tree is not None:
         reached = release.tree.descend(target)
         chosen = np.arange(reached.start, reached.stop)
+    elif len(covering):
+        chosen = covering[are_narrowest(release.published.widths(covering))]
     else:
-        covering = np.flatnonzero(release.covers(target).all(axis=1))
-        chosen = covering if len(covering) else np.arange(len(release.counts))
+        chosen = np.arange(len(release.counts))
     counts = release.counts[chosen].sum(axis=0)
     rows, values = int(counts.sum()), int(np.count_nonzero(counts))
+    return ClassSize(rows, _class_persons(release, table, chosen, rows), values, max(1, len(covering)))
+
+
+def _class_persons(release: Release, table: Table, chosen: Ints, rows: int) -> int | None:
+    """Count the persons who have the rows of some classes."""
     if table.subject is None:
-        return ClassSize(rows, rows, values)
+        return rows
     place = place_records(release, table.codes)
-    persons = None if place is None else len(np.unique(table.subject[np.isin(place, chosen)]))
-    return ClassSize(rows, persons, values)
+    return None if place is None else len(np.unique(table.subject[np.isin(place, chosen)]))
 
 
 def _tuple_size(table: Table, target: Codes) -> ClassSize:

@@ -29,7 +29,8 @@ def explanation_lines(found: Sequence[Explanation]) -> Iterator[str]:
 def _size(size: ClassSize) -> str:
     persons = NOTHING if size.persons is None else f"{size.persons:,}"
     values = "1 sensitive value" if size.values == 1 else f"{size.values:,} sensitive values"
-    return f"{size.rows:,} {'row' if size.rows == 1 else 'rows'}, {persons} persons, {values}"
+    narrowest = f" (the narrowest of {size.covering:,} classes that cover them)" if size.covering > 1 else ""
+    return f"{size.rows:,} {'row' if size.rows == 1 else 'rows'}, {persons} persons, {values}{narrowest}"
 
 
 def _split(split: SplitChange | None) -> str:

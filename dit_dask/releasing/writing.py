@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from dit_dask.audit import manifest
 from dit_dask.audit.test import Test
+from dit_dask.audit.verdict import RunVerdict
 from dit_dask.config.data import CsvConfig
 from dit_dask.config.document import Config
 from dit_dask.engines import ReleaseProcedure
@@ -16,7 +17,7 @@ from dit_dask.errors import InputError, RunError, unknown
 from dit_dask.inputs.columns import source_columns
 from dit_dask.inputs.read import TextRules, read_files, read_frame
 from dit_dask.releasing.sanitized import SanitizedTable, sanitize_test
-from dit_dask.run import PreparedRun
+from dit_dask.run import PreparedRun, stored_verdict
 from dit_dask.sanitizers.claims import Recheck, recheck
 from dit_dask.sanitizers.external.release_reader import ReadRelease, ReleaseReader
 from dit_dask.sanitizers.properties import find_properties, group_counts
@@ -51,10 +52,11 @@ class ReleaseOptions:
 
 @dataclass(frozen=True)
 class WrittenRelease:
-    """A release that was written, and what the file beside it says."""
+    """A release that was written, what the file beside it says, and what the gates of its run say, if that is finished."""
 
     url: str
     document: Mapping[str, Any]
+    verdict: RunVerdict | None = None
 
 
 class BrokenClaimError(RunError):
@@ -77,7 +79,10 @@ def write_release(prepared: PreparedRun, test_id: str, options: ReleaseOptions) 
     with new_file(location, TO) as file:
         _write_blocks(file, sanitized, form, order, further)
     try:
+        verdict = stored_verdict(prepared)
         document = _describe(prepared, test, sanitized, claim) | {
+            "run_verdict": None if verdict is None else verdict.status,
+            "gate_status": None if verdict is None else verdict.about(test.id).status,
             "file": location.url.rpartition("/")[2],
             "sha256": file.digest(),
             "format": form,
@@ -92,7 +97,7 @@ def write_release(prepared: PreparedRun, test_id: str, options: ReleaseOptions) 
     except BaseException:
         remove_file(location, TO)
         raise
-    return WrittenRelease(public_url(location.url), document)
+    return WrittenRelease(public_url(location.url), document, verdict)
 
 
 def check_options(config: Config, options: ReleaseOptions) -> tuple[str, list[str]]:

@@ -72,6 +72,46 @@ def test_the_release_has_every_used_row_and_readable_values(config_file: Path, c
     assert about["run_status"] is None
 
 
+@pytest.mark.parametrize(
+    ("gates", "status", "message"),
+    [
+        (["delta <= 0.01"], "failed", "warning: the audit of mondrian-k5 failed: delta <= 0.01: delta is "),
+        (["delta <= 9"], "inconclusive", "warning: the audit of mondrian-k5 is inconclusive: delta <= 9: "),
+        ([], "none", "warning: no gate judges mondrian-k5"),
+        (["delta <= 0.5 for mondrian-k5"], "passed", None),
+        (
+            ["delta <= 0.5 for mondrian-k5", "delta <= 0.01 for mondrian-k2"],
+            "passed",
+            "warning: mondrian-k5 passed, but the audit of mondrian-k2 failed",
+        ),
+    ],
+)
+def test_gates_that_did_not_pass_are_said(
+    config_file: Path, capsys: pytest.CaptureFixture[str], gates: list[str], status: str, message: str | None
+) -> None:
+    output = ("--set", f"output={config_file.parent / 'runs'}")
+    given = ("--set", f"gates={json.dumps(gates)}", *output)
+    main(["run", str(config_file), "--quiet", *output])  # judged by other gates than those of the release
+    capsys.readouterr()
+    target = config_file.parent / "release.csv"
+    assert main(["sanitize", str(config_file), "--to", str(target), "--test", "mondrian-k5", *given]) == 0
+    err = capsys.readouterr().err
+    assert ("warning" in err) == (message is not None)
+    assert message is None or message in err
+    about = json.loads(Path(f"{target}.json").read_text())
+    assert (about["run_status"], about["gate_status"]) == ("complete", status)
+    assert about["run_verdict"] == ("failed" if "mondrian-k2 failed" in (message or "") else status)
+
+
+def test_a_release_without_an_audit_is_said(config_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = config_file.parent / "release.csv"
+    output = ("--set", f"output={config_file.parent / 'runs'}")
+    assert main(["sanitize", str(config_file), "--to", str(target), "--test", "mondrian-k5", *output]) == 0
+    assert "is not a finished audit" in capsys.readouterr().err
+    about = json.loads(Path(f"{target}.json").read_text())
+    assert (about["run_status"], about["gate_status"], about["run_verdict"]) == (None, None, None)
+
+
 def test_every_row_is_covered_by_its_published_values(config_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = read(written(config_file, capsys, "--test", "mondrian-k2", "--keep-order"))
     original = pd.read_csv(config_file.parent / "people.csv").iloc[:60]

@@ -146,3 +146,14 @@ def test_what_cannot_be_explained_is_refused() -> None:
         result.worst(1)
     with pytest.raises(dit.InputError, match="top must be an integer >= 1; got 0"):
         result.worst(0)
+
+
+def test_of_several_classes_the_narrowest_is_the_persons_own() -> None:
+    frame = pd.DataFrame({"town": ["a"] * 6 + ["b"] * 8 + ["c", "d", "e", "f"], "illness": ["x", "y", "z"] * 6})
+    described: dict[str, object] = {"quasi_identifiers": {"town": {"kind": "categorical"}}, "sensitive": "illness"}
+    tests = [{"sanitizer": {"name": "full-domain", "k": 4, "suppression": 0.5}, "adversary": "narrowest-class"}]
+    found = dit.audit(frame, schema=described, tests=tests, controls=False).worst(18).set_index("record")
+    assert found.sort_index()["class_rows"].tolist() == [6] * 6 + [8] * 8 + [4] * 4
+    assert found["class_persons"].equals(found["class_rows"])
+    assert found.sort_index()["class_covering"].tolist() == [2] * 14 + [1] * 4
+    assert found["class_rows_without"][6] == 7

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dit_dask.engines import NoisyCounts
-from dit_dask.measures.utility.figures import measure_utility, raw_utility
+from dit_dask.measures.utility.figures import measure_frequencies, measure_utility, raw_utility
+from dit_dask.measures.utility.intervals import published_shares
 from dit_dask.measures.utility.original import count_original, draw_queries
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Ranges, Release, Sets
-from dit_dask.values.table import Table
+from dit_dask.values.schema import Attribute, Schema, Secret
+from dit_dask.values.table import Table, collapse
 from tests.audits import WORKED, WORKED_SCHEMA, loaded, points
 from tests.properties.code_tables import procedures, tables
 
@@ -69,6 +71,41 @@ def original_rows(table: Table) -> list[tuple[int, ...]]:
     return [(*codes, secret) for codes, secret, weight in rows for _ in range(weight)]
 
 
+def numbers_of(attribute: Attribute) -> list[Fraction] | None:
+    """The numbers of a scale that has something between two values; labels have none."""
+    if attribute.kind not in ("numeric", "date"):
+        return None
+    return [Fraction(level) for level in attribute.levels]
+
+
+def plain_share(attribute: Attribute, codes: list[int], first: int, last: int) -> Fraction:
+    """The part of a published value between two levels: by length of intervals, else by number of labels."""
+    numbers = numbers_of(attribute)
+    if numbers is None or len(codes) == 1:
+        return Fraction(sum(first <= code <= last for code in codes), len(codes))
+    low, high = numbers[min(codes)], numbers[max(codes)]
+    return max(Fraction(0), min(high, numbers[last]) - max(low, numbers[first])) / (high - low)
+
+
+def plain_parts(attribute: Attribute, codes: list[int], of: list[int]) -> dict[int, Fraction]:
+    """How a published value is divided among buckets; those of numbers meet halfway."""
+    numbers = numbers_of(attribute)
+    if numbers is None or len(codes) == 1:
+        return {
+            bucket: Fraction(sum(of[code] == bucket for code in codes), len(codes)) for bucket in {of[code] for code in codes}
+        }
+    low, high, parts = numbers[min(codes)], numbers[max(codes)], {}
+    for bucket in sorted(set(of)):
+        start = next((numbers[at] + numbers[at - 1]) / 2 if at else low for at in range(len(of)) if of[at] == bucket)
+        stop = next(
+            (numbers[at] + numbers[at + 1]) / 2 if at + 1 < len(of) else high
+            for at in reversed(range(len(of)))
+            if of[at] == bucket
+        )
+        parts[bucket] = max(Fraction(0), min(stop, high) - max(start, low)) / (high - low)
+    return parts
+
+
 def plain_errors(table: Table, release: Release, seed: int) -> list[Fraction]:
     rows, classes = original_rows(table), list(zip(covered(release), release.counts.tolist(), strict=True))
     errors = []
@@ -78,7 +115,7 @@ def plain_errors(table: Table, release: Release, seed: int) -> list[Fraction]:
         for codes, counts in classes:
             part = Fraction(sum(counts))
             for at, first, last in query.spans:
-                part *= Fraction(sum(first <= code <= last for code in codes[at]), len(codes[at]))
+                part *= plain_share(table.schema.quasi_identifiers[at], codes[at], first, last)
             estimate += part
         errors.append(abs(estimate - true) / max(Fraction(true), Fraction(table.rows) / 1000))
     return errors
@@ -113,13 +150,9 @@ def plain_tvd(table: Table, release: Release, ways: int) -> Fraction:
             for secret, count in enumerate(counts):
                 spread = {(): Fraction(count)}
                 for at in columns:
-                    inside = [secret] if at == len(attributes) else codes[at]
-                    longer: dict[tuple[int, ...], Fraction] = {}
-                    for key, mass in spread.items():
-                        for code in inside:
-                            place = (*key, of[at][code])
-                            longer[place] = longer.get(place, Fraction(0)) + mass / len(inside)
-                    spread = longer
+                    is_secret = at == len(attributes)
+                    parts = {of[at][secret]: Fraction(1)} if is_secret else plain_parts(attributes[at], codes[at], of[at])
+                    spread = {(*key, bucket): mass * part for key, mass in spread.items() for bucket, part in parts.items()}
                 for key, mass in spread.items():
                     after[key] = after.get(key, Fraction(0)) + mass
         total = sum(after.values())
@@ -241,6 +274,50 @@ def test_noisy_counts_have_errors_and_distances_and_nothing_else() -> None:
     assert (noisy.certainty_penalty, noisy.discernibility, noisy.average_class) == (None, None, None)
     assert 0 < (noisy.query_error["0.5"] or 0) < (noisier.query_error["0.5"] or 0)
     assert (noisy.tvd["2"] or 0) > 0
+
+
+def one_class(values: list[float], kind: str) -> tuple[Table, Release]:
+    """A table of one row for each value and a constant secret, and its release in one class."""
+    attribute = Attribute("x", kind, tuple(values), np.array(values))
+    schema = Schema((attribute,), Secret("s", ("a",)))
+    table = collapse(schema, np.arange(len(values), dtype=np.int32)[:, None], np.zeros(len(values), np.int32))[0]
+    whole = Ranges(np.zeros((1, 1), np.int32), np.array([[len(values) - 1]], np.int32))
+    return table, Release(schema, whole, np.array([[len(values)]]))
+
+
+def test_a_skewed_number_is_spread_over_its_interval_not_over_the_values_of_the_table() -> None:
+    """Salaries 1, 2, 4 … 1024 in one class: half of the rows are said to be above 512, where one of eleven is."""
+    table, release = one_class([float(2**power) for power in range(11)], "numeric")
+    shares = published_shares(release)[0]
+    assert shares.inside(9, 10).tolist() == [512 / 1023]
+    assert shares.inside(0, 9).tolist() == [511 / 1023]
+    assert shares.inside(3, 3).tolist() == [0]
+    found = measure_utility(table, release)
+    assert (found.query_error["0.5"] or 0) > 0.5
+    assert found.tvd["1"] == pytest.approx(float(plain_tvd(table, release, 1)), **DIGITS)
+
+
+def test_a_set_of_numbers_with_gaps_is_spread_from_its_lowest_to_its_highest() -> None:
+    _, release = one_class([1.0, 2.0, 4.0, 8.0], "numeric")
+    sets = np.array([[True, False, True, False], [False, True, False, False], [False] * 4])
+    gaps = Release(release.schema, Sets(np.array([[0], [1], [2]], np.int32), (sets,)), np.ones((3, 1), np.int64))
+    assert published_shares(gaps)[0].inside(0, 1).tolist() == pytest.approx([1 / 3, 1, 0])  # of [1, 4], 2, nothing
+
+
+def test_ordered_labels_are_spread_over_their_ranks() -> None:
+    table, release = one_class([0.0, 1.0, 2.0, 3.0], "ordinal")
+    assert published_shares(release)[0].inside(1, 1).tolist() == [0.25]
+    assert set(measure_utility(table, release).query_error.values()) == {0.0}
+
+
+@pytest.mark.parametrize("values", [[-1.5e308, 0.0, 1.5e308], [0.0, 5e-324], [1e18, 1e18 + 256]])
+def test_numbers_of_any_size_have_finite_figures(values: list[float]) -> None:
+    table, release = one_class(values, "numeric")
+    with np.errstate(all="raise", under="ignore"):
+        found = measure_frequencies(table, release)
+    assert all(np.isfinite(figure) for figure in (*found.query_error.values(), *found.tvd.values()))
+    shares = published_shares(release)[0]
+    assert shares.spread(count_original(table, 0).buckets[0]).sum() == pytest.approx(1)
 
 
 def test_queries_depend_on_the_seed_and_on_nothing_else() -> None:

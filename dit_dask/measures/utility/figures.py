@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask.measures.utility.original import Buckets, Original, Query, count_original
-from dit_dask.values.release import RangeShares, Release, SetShares
+from dit_dask.measures.utility.intervals import LabelShares, published_shares
+from dit_dask.measures.utility.original import Original, Query, count_original
+from dit_dask.values.release import Release
 from dit_dask.values.schema import Attribute
 from dit_dask.values.table import Table
 
@@ -84,8 +85,7 @@ def raw_utility(release: Release) -> Utility:
 
 def measure_frequencies(table: Table, release: Release, seed: int = 0) -> Utility:
     """The figures that noisy counts have, too: errors of queries, and distances of frequency tables."""
-    original, attributes = count_original(table, seed), table.schema.quasi_identifiers
-    shares = [release.published.shares(place, len(attribute.levels)) for place, attribute in enumerate(attributes)]
+    original, shares = count_original(table, seed), published_shares(release)
     size = release.counts.sum(axis=1).astype(np.float64)
     errors = query_errors(original, shares, size)
     quantiles = {name: _round(float(np.quantile(errors, level))) for name, level in QUERY_LEVELS.items()}
@@ -128,13 +128,13 @@ def _penalties(release: Release, place: int, attribute: Attribute, width: Ints) 
     return np.where(width == 0, 1.0, found)
 
 
-def query_errors(original: Original, shares: Sequence[RangeShares | SetShares], size: Floats) -> Floats:
-    """Return (queries,) relative errors; every row is spread evenly over the values that its class publishes."""
+def query_errors(original: Original, shares: Sequence[LabelShares], size: Floats) -> Floats:
+    """Return (queries,) relative errors; every row is spread evenly over what its class publishes."""
     estimates = np.array([_estimate(query, shares, size) for query in original.queries])
     return np.abs(estimates - original.answers) / np.maximum(original.answers, SMALLEST_ANSWER * original.rows)
 
 
-def _estimate(query: Query, shares: Sequence[RangeShares | SetShares], size: Floats) -> float:
+def _estimate(query: Query, shares: Sequence[LabelShares], size: Floats) -> float:
     (attribute, first, last), *others = query.spans
     rows = size * shares[attribute].inside(first, last)[shares[attribute].value]
     for attribute, first, last in others:
@@ -142,10 +142,10 @@ def _estimate(query: Query, shares: Sequence[RangeShares | SetShares], size: Flo
     return float(rows.sum())
 
 
-def _distances(original: Original, shares: Sequence[RangeShares | SetShares], counts: Ints) -> dict[str, float | None]:
+def _distances(original: Original, shares: Sequence[LabelShares], counts: Ints) -> dict[str, float | None]:
     """The mean total variation distance of marginals and of 2-way tables, between relative frequencies."""
     size, buckets = counts.sum(axis=1).astype(np.float64), original.buckets
-    spread = [_spread(one, bucket) for one, bucket in zip(shares, buckets, strict=False)]
+    spread = [one.spread(bucket) for one, bucket in zip(shares, buckets, strict=False)]
     secrets = np.zeros((len(counts), buckets[-1].count))
     for code, bucket in enumerate(buckets[-1].of):
         secrets[:, bucket] += counts[:, code]
@@ -161,15 +161,6 @@ def _distances(original: Original, shares: Sequence[RangeShares | SetShares], co
     one_way = [_tvd(*pair) for pair in zip(original.marginals, marginals, strict=True)]
     two_way = [_tvd(*pair) for pair in zip(original.tables, tables, strict=True)]
     return {name: _round(float(np.mean(each))) for name, each in zip(WAYS, (one_way, two_way), strict=True)}
-
-
-def _spread(shares: RangeShares | SetShares, buckets: Buckets) -> Floats:
-    """Return (values, buckets): how a published value is divided among the buckets."""
-    inside = [shares.inside(int(first), int(last)) for first, last in zip(buckets.first, buckets.last, strict=True)]
-    if buckets.has_rest:
-        whole = shares.inside(0, len(buckets.of) - 1)
-        inside.append(np.maximum(whole - sum(inside), 0.0))
-    return np.column_stack(inside)
 
 
 def _tvd(one: Floats, other: Floats) -> float:
