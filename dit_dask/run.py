@@ -310,7 +310,7 @@ def _new_manifest(prepared: PreparedRun) -> Manifest:
         status=manifest.RUNNING,
         config=resolve_config(config, secret_key(rows)),
         files=list(rows.files),
-        input=InputFingerprint(rows.read, rows.dropped, rows.used, rows.digest(), rows.known_persons),
+        input=InputFingerprint(rows.read, rows.dropped, rows.used, rows.digest(), rows.known_persons, rows.left_out or None),
         versions=manifest.versions(),
         seed=config.seed,
         timings=Timings(manifest.now()),

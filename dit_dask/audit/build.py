@@ -128,7 +128,8 @@ class _Builder:
         if key not in self._binned:
             table, index = binned(rows.table, bins, f"{point.where}.sanitizer.bins")
             index = index[rows.index]
-            self._binned[key] = Rows(table, index, rows.read, rows.dropped, table.weights[index], source_row=rows.source_row)
+            found = Rows(table, index, rows.read, rows.dropped, table.weights[index], source_row=rows.source_row)
+            self._binned[key] = replace(found, left_out=rows.left_out)
         return self._binned[key]
 
     def _single_rows(self, rows: Rows) -> Rows:
@@ -168,7 +169,8 @@ def recode_rows(rows: Rows, quantiles: int, cut: str) -> Rows:
         labels = {new.name: np.array(new.levels, object)[codes[index]] for old, new, codes in pairs if old is not new}
         frame = frame.assign(**labels)
     multiplicity = count_persons(table)[index]
-    return Rows(table, index, rows.read, rows.dropped, multiplicity, rows.files, frame, rows.source_row)
+    found = Rows(table, index, rows.read, rows.dropped, multiplicity, rows.files, frame, rows.source_row)
+    return replace(found, left_out=rows.left_out)
 
 
 def key_columns(match: Any) -> list[str]:

@@ -23,13 +23,17 @@ PACKAGES = ("dask", "distributed", "numpy", "numba", "pandas", "pyarrow", "sciki
 
 @dataclass(frozen=True)
 class InputFingerprint:
-    """How many rows were read, dropped and used, the digest of the used ones, and how many persons have them, if known."""
+    """How many rows were read, dropped and used, the digest of the used ones, and how many persons have them, if known.
+
+    `left_out` counts the complete rows that a round of hardening took away; None in other runs.
+    """
 
     read: int
     dropped: int
     used: int
     digest: str
     persons: int | None = None
+    left_out: int | None = None
 
 
 @dataclass(frozen=True)

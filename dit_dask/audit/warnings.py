@@ -141,7 +141,7 @@ def gate_warnings(
     controls: Sequence[ControlSummary] = (),
 ) -> list[str]:
     """What makes gates doubtful: tests without any, rows that were not tested, limits that the raw table meets, too."""
-    warnings, complete = [], rows.read - rows.dropped
+    warnings, complete = [], rows.read - rows.dropped - rows.left_out
     is_gated = bool(gates) or any(own.values())
     for one in summaries:
         if not one.is_sanitised:

@@ -210,6 +210,7 @@ def _describe(prepared: PreparedRun, test: Test, sanitized: SanitizedTable, clai
         "input_digest": prepared.rows.digest(),
         "rows": sanitized.rows,
         "dropped": prepared.rows.dropped,
+        "left_out": prepared.rows.left_out,
         "suppressed": sanitized.suppressed,
         "classes": claim.classes,
         "smallest_class": claim.smallest_class,

@@ -125,8 +125,10 @@ def _variables(run: ReportedRun) -> list[Block]:
     subject = schema.get("subject")
     rows += [[code(subject), "tells whose rows belong together", NOTHING, NOTHING]] if subject else []
     found = run.manifest.input
+    left_out = f", {number(found.left_out)} left out by dit harden" if found.left_out else ""
+    dropped = f"{number(found.dropped)} dropped as incomplete{left_out}"
     return [
-        paragraph(f"{number(found.used)} rows of {number(found.read)} read; {number(found.dropped)} dropped as incomplete."),
+        paragraph(f"{number(found.used)} rows of {number(found.read)} read; {dropped}."),
         Table("Variables", ["variable", "role", "kind", "generalised by a hierarchy"], rows),
     ]
 

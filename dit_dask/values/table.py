@@ -110,6 +110,7 @@ class Rows:
     source_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     doubts: tuple[str, ...] = ()  # what is strange about the ids of persons
     further: tuple[Rows, ...] = ()
+    left_out: int = 0  # complete rows that `only` took away
 
     @property
     def by_secret(self) -> dict[str, Rows]:
@@ -167,7 +168,7 @@ class Rows:
             self,
             table=table,
             index=place,
-            read=self.read - int(np.count_nonzero(~kept)),
+            left_out=self.left_out + int(np.count_nonzero(~kept)),
             multiplicity=count_persons(table)[place],
             frame=frame,
             source_row=self.source_row[kept],
@@ -187,7 +188,8 @@ class Rows:
             counts = [f"{count} by {name}" for count, name in zip(counts, self.by_secret, strict=True)]
         persons = "" if self.known_persons is None else f" of {self.known_persons:,} persons"
         shown = f"{self.used:,} rows{persons} ({', '.join(counts)})"
-        return f"{shown} of {self.read:,} read, {self.dropped:,} dropped as incomplete"
+        left_out = f", {self.left_out:,} left out" if self.left_out else ""
+        return f"{shown} of {self.read:,} read, {self.dropped:,} dropped as incomplete{left_out}"
 
     def digest(self) -> str:
         """Fingerprint the used values in row order."""

@@ -87,6 +87,11 @@ def test_every_round_is_the_audit_of_the_rest(tmp_path: Path, capsys: pytest.Cap
     assert len(removed["record"]) == rows_each * expected[-1][0]
     assert removed["row"] == removed["record"]
     assert owner.iloc[removed["record"]].nunique() == expected[-1][0]  # persons leave with all their rows
+    counted = json.loads((Path(str(document["run"])) / "manifest.json").read_text())["input"]
+    gone = len(removed["record"])
+    assert [counted[name] for name in ("read", "dropped", "left_out", "used")] == [240, 0, gone, 240 - gone]
+    first = json.loads((Path(str(found["rounds"][0]["run"])) / "manifest.json").read_text())["input"]
+    assert (first["read"], first["used"], "left_out" in first) == (240, 240, False)
 
 
 @pytest.mark.parametrize("rows_each", [1, 2])
@@ -212,6 +217,7 @@ def test_the_release_has_the_persons_who_are_left(tmp_path: Path, capsys: pytest
     beside = json.loads(Path(f"{target}.json").read_text())
     assert beside["run"] == Path(str(document["run"])).name
     assert beside["claim_holds"] is True
+    assert (beside["dropped"], beside["left_out"], beside["gate_status"]) == (0, found["removed"], "passed")
     assert main(["harden", str(config), "--max-removed", "30", "--to", str(target), "--columns", "drop"]) == 2
     assert "exists and is not overwritten" in capsys.readouterr().err
 

@@ -45,7 +45,8 @@ def subject(run: ReportedRun) -> ReportSection:
 def _counted(run: ReportedRun) -> str:
     found = run.manifest.input
     persons = f" of {number(found.persons)} persons" if found.persons else ""
-    dropped = f"({number(found.dropped)} dropped as incomplete)"
+    left_out = f", {number(found.left_out)} left out by dit harden" if found.left_out else ""
+    dropped = f"({number(found.dropped)} dropped as incomplete{left_out})"
     return f"{number(found.used)} rows{persons} audited of {number(found.read)} read {dropped}"
 
 
