@@ -15,7 +15,7 @@ import numpy as np
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES
 from dit_dask.errors import InputError, describe
-from dit_dask.values.arrays import Bools, Ints, distinct
+from dit_dask.values.arrays import BLOCK_ROWS, Bools, Ints, count_values
 
 if TYPE_CHECKING:
     from dit_dask.sanitizers.external.probe import ProbeResult
@@ -104,10 +104,16 @@ def _is_usable(plan: TestPlan, test: Test) -> bool:
 
 def first_rows(test: Test) -> Bools:
     """Return (audited,): whether a row is the first audited one of its distinct record."""
-    record, rows = test.rows.index[test.audited], np.arange(len(test.audited))
+    record = test.record
     position = np.empty(test.rows.table.distinct, np.int64)
-    position[record[::-1]] = rows[::-1]  # the last assignment stays
-    first: Bools = position[record] == rows
+    starts = range(0, len(record), BLOCK_ROWS)
+    for start in reversed(starts):
+        block = record[start : start + BLOCK_ROWS]
+        position[block[::-1]] = np.arange(start, start + len(block))[::-1]  # the last assignment stays
+    first = np.empty(len(record), bool)
+    for start in starts:
+        block = record[start : start + BLOCK_ROWS]
+        np.equal(position[block], np.arange(start, start + len(block)), out=first[start : start + len(block)])
     return first
 
 
@@ -159,7 +165,7 @@ def memory_needed(available: int | None) -> int:
 def time_records(test: Test) -> Cost:
     """Measure one record, then a few more; the very first call may compile and does not count."""
     rows, engine = test.rows, ENGINES[test.engine]
-    records = distinct(rows.index[test.audited])
+    records = np.flatnonzero(count_values(test.record, rows.table.distinct))
     if engine.chunks is not None:  # in the order in which a task has them
         records = np.concatenate(engine.chunks(rows.table, records, test.procedure, 1))
 

@@ -13,12 +13,13 @@ from dit_dask.audit.persons import PersonDistances
 from dit_dask.audit.plan import TestPlan, first_rows
 from dit_dask.audit.statistics import Distribution, Statistics, describe
 from dit_dask.audit.test import Test
+from dit_dask.audit.waiting import WaitingParts
 from dit_dask.engines import ENGINES, Influence
 from dit_dask.engines.exceedance import lower_ends
 from dit_dask.engines.gain import GainTally, Shift, tally_persons
 from dit_dask.engines.influence import Estimates
 from dit_dask.storage.folder import Folder
-from dit_dask.values.arrays import Bools, Floats, Ints, distinct
+from dit_dask.values.arrays import Bools, Floats, Ints, count_values
 
 READERS = 16
 BATCH_PARTS, BATCH_ROWS = 32, 10_000
@@ -36,24 +37,21 @@ class TestState:
         self.failures: dict[int, str] = {}
         rows = test.rows
         self.first = first_rows(test)
-        self._record = rows.index[test.audited]
-        self._multiplicity = rows.multiplicity[test.audited]
-        self._source_row = rows.source_row[test.audited]
-        part = np.repeat(np.arange(plan.parts), np.diff(plan.boundaries))
-        self._owner = part[self.first]
-        self._owned = self._record[self.first]
+        self._record = test.record
+        starts = np.flatnonzero(self.first)
+        self._owner = np.searchsorted(plan.boundaries, starts, "right") - 1
+        self._owned = self._record[starts].astype(np.int64)
         self._person_of = rows.table.subject  # of each distinct record, where persons have several rows
         self._rank = rows.table.ranks() if self._person_of is not None else self._owned[:0]
         if self._person_of is not None:  # all records of a person belong to the part where its first row is
             owner = np.full(rows.table.persons, plan.parts)
-            np.minimum.at(owner, self._person_of[self._record], part)
+            for part in reversed(range(plan.parts)):
+                owner[self._person_of[self._record[self.rows_of(part)]]] = part
             self._owner = owner[self._person_of[self._owned]]
             order = np.lexsort((self._person_of[self._owned], self._owner))
             self._owned, self._owner = self._owned[order], self._owner[order]
-        self._rows = np.bincount(self._record, minlength=rows.table.distinct)
-        pairs = distinct(np.concatenate([self._record * plan.parts + part, self._owned * plan.parts + self._owner]))
-        self._pair_record, self._pair_part = pairs // plan.parts, pairs % plan.parts
-        self._waiting = np.bincount(self._pair_part, minlength=plan.parts)
+        self._rows = count_values(self._record, rows.table.distinct)
+        self._waiting = WaitingParts(self._needed_by, plan.parts)
         size = rows.table.distinct
         self._known = np.zeros(size, bool)
         self._distance = np.zeros(size)
@@ -97,15 +95,17 @@ class TestState:
             values[records[new]] = influence.estimates[name][new]
         for name, known in self._shifts.items():
             self._record_shift(known, influence, name, records, new)
-        fresh = distinct(records[new])
-        self._known[fresh] = True
-        starts, stops = (np.searchsorted(self._pair_record, fresh, side) for side in ("left", "right"))
-        lengths = stops - starts
-        offsets = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        touched = self._pair_part[offsets + np.arange(len(offsets))]
-        answered = np.bincount(touched, minlength=self.plan.parts)
-        self._waiting -= answered
-        return [int(part) for part in np.flatnonzero(answered) if self._waiting[part] == 0]
+        self._known[records[new]] = True
+        return self._waiting.advance(self._known)
+
+    def _needed_by(self, part: int) -> Ints:
+        """The records that a part waits for: those of its rows, and those whose gains it tallies."""
+        record = self._record[self.rows_of(part)]
+        return record if self._person_of is None else np.concatenate([record, self._owned_by(part)])
+
+    def _owned_by(self, part: int) -> Ints:
+        """The records that are tallied in a part."""
+        return self._owned[slice(*np.searchsorted(self._owner, (part, part + 1)))]
 
     def _record_shift(self, known: Shift, influence: Influence, name: str, records: Ints, new: Ints) -> None:
         """Take in what one adversary gives; a part file has its distances only, and the tally of the rest."""
@@ -226,12 +226,13 @@ class TestState:
 
     def ready(self) -> list[int]:
         """The parts that could be written and are not."""
-        return [part for part in range(self.plan.parts) if self._waiting[part] == 0 and part not in self.written]
+        return [part for part in self._waiting.complete() if part not in self.written]
 
     def part(self, part: int) -> Part:
         """The content of a part."""
         rows = self.rows_of(part)
-        record, owned = self._record[rows], self._owned[slice(*np.searchsorted(self._owner, (part, part + 1)))]
+        audited = self.test.audited[rows]
+        record, owned = self._record[rows], self._owned_by(part)
         further = self.estimates(record)
         if len(self._shifts) > 1:
             further |= {distance_column(name): shifted.distance[record] for name, shifted in self._shifts.items()}
@@ -240,9 +241,9 @@ class TestState:
         gains = {name: self._tally(shifted.take(owned), owned) for name, shifted in self._shifts.items()}
         return Part(
             part_name(self.test.id, part),
-            self.test.audited[rows],
-            self._source_row[rows],
-            self._multiplicity[rows],
+            audited,
+            self.test.rows.source_row[audited],
+            self.test.rows.multiplicity[audited],
             influence,
             gains,
         )

@@ -61,6 +61,11 @@ class Test:
     before: tuple[Table, Alternative] | None = field(default=None, repr=False)  # where one attribute of a table was changed
 
     @property
+    def record(self) -> Ints:
+        """Return (audited,): the distinct record of each audited row; a view if all rows are audited."""
+        return self.rows.index if len(self.audited) == self.rows.used else self.rows.index[self.audited]
+
+    @property
     def external(self) -> ExternalSanitizer | None:
         """The external sanitizer of this test, if it has one."""
         return self.procedure.external

@@ -25,6 +25,7 @@ from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.errors import DitError, InputError, class_name
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.session import TaskSession
+from dit_dask.values.arrays import count_values
 from dit_dask.values.table import Rows
 
 MOST_TRAINED = 50  # records of a control whose adversaries must be trained for each
@@ -141,7 +142,10 @@ def _control(name: str, procedure: Procedure, plan: BaselinePlan) -> ControlSumm
     elif engine == "brute-force" and len(audited) > MOST_TRAINED:
         rng, sampled = seeds.stream(plan.seed, "control"), MOST_TRAINED
         audited = np.sort(rng.choice(audited, MOST_TRAINED, replace=False))
-    records, rows = np.unique(plan.rows.index[audited], return_counts=True)
+    chosen = plan.rows.index if len(audited) == plan.rows.used else plan.rows.index[audited]
+    counts = count_values(chosen, plan.rows.table.distinct)
+    records = np.flatnonzero(counts)
+    rows = counts[records]
     influence = ENGINES[engine].influence(plan.rows.table, records, procedure)
     if plan.rows.table.subject is None:
         distribution = distribution_over_rows(influence, rows)

@@ -156,7 +156,7 @@ def test_results_do_not_depend_on_workers_order_or_labels(visits: tuple[pd.DataF
     frame, schema = visits
     tests = [{"sanitizer": {"name": "mondrian", "k": 4}}, {"sanitizer": {"name": "raw"}}]
     here = dit.audit(frame, schema=schema, tests=tests, output=str(tmp_path / "here"))
-    with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as client:
         there = dit.audit(frame, schema=schema, tests=tests, output=str(tmp_path / "there"), client=client)
     assert summary_without_time(here) == summary_without_time(there)
     renamed = frame.assign(patient=frame["patient"].map(lambda number: f"P{(number * 37) % 61}"))
