@@ -1,7 +1,8 @@
 """What a task costs the scheduler and the client: many empty tasks on simulated workers.
 
 The scheduler is a process of its own. The simulated workers share one process: each registers, is given tasks and answers as a
-real one does, over TCP on loopback. They share one core, so only processor seconds of the scheduler and of the client count, and a thousand of them are too many.
+real one does, over TCP on loopback. They share one core, so only processor seconds of the scheduler and of the client count,
+and a thousand of them are too many.
 Usage: python benchmarks/scheduler.py [--tasks 100000] [--workers 2 50]
 """
 
