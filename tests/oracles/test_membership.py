@@ -20,7 +20,7 @@ from dit_dask.kernels.mechanisms import Laplace
 from dit_dask.measures.base import MeasureInput, MeasureResult
 from dit_dask.measures.membership.attack import AttackResult, attack
 from dit_dask.measures.membership.claim import Claim
-from dit_dask.measures.membership.epsilon import attainable_epsilon, releases_to_refute
+from dit_dask.measures.membership.epsilon import attainable_epsilon, releases_to_refute, smallest_leak
 from dit_dask.measures.membership.measure import MembershipMeasure
 from dit_dask.measures.membership.rates import auc, auc_rate, likelihood_ratios, tpr_at
 from dit_dask.measures.membership.releases import fingerprint, nearest_distance
@@ -223,6 +223,16 @@ def test_twenty_releases_cannot_show_an_epsilon_of_one() -> None:
         reached = [attainable_epsilon(needed - less, 10, 0.0, LEVEL) for less in (0, 2)]
         assert reached[0] > epsilon >= reached[1]
     assert releases_to_refute(50.0, 10, 0.0, LEVEL) is None
+
+
+def test_the_smallest_leak_is_the_least_that_refutes() -> None:
+    """Every number of hits of a person who is never taken for somebody else, tried one after the other with scipy."""
+    error = ERRORS / 2
+    most = binomtest(0, 50, alternative="less").proportion_ci(1 - error / 2, "exact").high
+    limits = [binomtest(hits, 50, alternative="greater").proportion_ci(1 - error / 2, "exact").low for hits in range(51)]
+    enough = [hits for hits, low in enumerate(limits) if low > 0 and math.log(low / most) > 1.0]
+    assert smallest_leak(1.0, 100, 10, 0.0, LEVEL) == min(enough) / 50
+    assert smallest_leak(3.0, 100, 10, 0.0, LEVEL) is None
 
 
 @dataclass(frozen=True)

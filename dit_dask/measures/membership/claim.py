@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.engines.noisy_counts.procedure import NoisyCounts
-from dit_dask.measures.membership.epsilon import EpsilonBound, attainable_epsilon, releases_to_refute
+from dit_dask.measures.membership.epsilon import EpsilonBound, attainable_epsilon, releases_to_refute, smallest_leak
 
 if TYPE_CHECKING:
     from dit_dask.engines.release_procedure import ReleaseProcedure
@@ -29,13 +29,17 @@ class Claim:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The verdict on a claim; `doubt` is why figures that look well are no pass, `attainable` the most that could be shown."""
+    """The verdict on a claim; `doubt` is why figures that look well are no pass, `attainable` the most that could be shown.
+
+    `smallest_leak` is the least share of releases that must give one person away, and none without them, to refute the claim.
+    """
 
     claim: Claim
     epsilon_lower: float
     passed: bool | None
     reason: str
     attainable: float | None = None
+    smallest_leak: float | None = None
     doubt: str | None = None
 
 
@@ -54,15 +58,16 @@ def conclude(bound: EpsilonBound, claim: Claim, releases: int, persons: int, ski
     shown = f"epsilon is at least {bound.at_least:.4g} with {bound.confidence:.4g} confidence"
     doubt = None if not skipped else f"the sanitizer failed without {skipped} persons, who are not among these figures"
 
-    def found(passed: bool | None, reason: str) -> Conclusion:
-        return Conclusion(claim, bound.at_least, passed, reason, reached, doubt)
+    def found(passed: bool | None, reason: str, leak: float | None = None) -> Conclusion:
+        return Conclusion(claim, bound.at_least, passed, reason, reached, leak, doubt)
 
     if claim.epsilon is None or math.isinf(claim.epsilon):
         return found(None, f"{shown}; {NO_CLAIM}")
+    leak = smallest_leak(claim.epsilon, releases, persons, claim.delta_dp, bound.confidence)
     if bound.at_least > claim.epsilon:
         shown_by = "one person" if bound.shown_by == "person" else "all attacked persons together"
-        return found(False, f"{shown}, more than the claimed {claim.epsilon:g}; shown by {shown_by}")
-    if reached <= claim.epsilon:
+        return found(False, f"{shown}, more than the claimed {claim.epsilon:g}; shown by {shown_by}", leak)
+    if leak is None:
         needed = releases_to_refute(claim.epsilon, persons, claim.delta_dp, bound.confidence)
         advice = "no feasible number would" if needed is None else f"set releases to {needed:,} or more"
         reason = (
@@ -71,8 +76,10 @@ def conclude(bound: EpsilonBound, claim: Claim, releases: int, persons: int, ski
         )
         return found(None, reason)
     if doubt is not None:
-        return found(None, f"{shown}, but {doubt}")
-    return found(True, f"{shown}, not more than the claimed {claim.epsilon:g}; up to {reached:.4g} could have been shown")
+        return found(None, f"{shown}, but {doubt}", leak)
+    found_from = f"{leak:.0%} of the releases with a person, and none without, would have had to give that person away"
+    reason = f"{shown}, not more than the claimed {claim.epsilon:g}; to show more, {found_from}"
+    return found(True, reason, leak)
 
 
 def conclude_deterministic(changed: int, claim: Claim, skipped: int) -> Conclusion:

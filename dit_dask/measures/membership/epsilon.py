@@ -8,6 +8,8 @@ most, and that of all persons together, of whom the mean rates obey the same ine
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dit_dask.engines.noisy_counts.effective_epsilon import losses
+from dit_dask.values.intervals import lower_limit, upper_limit
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats, Ints
@@ -90,14 +93,24 @@ def attainable_epsilon(releases: int, persons: int, delta_dp: float, confidence:
     return max(0.0, float(perfect[0, 0]))
 
 
+def smallest_leak(epsilon: float, releases: int, persons: int, delta_dp: float, confidence: float) -> float | None:
+    """The least share of releases that must give one person away, and no release without them, to show more than epsilon."""
+    size, error = releases - releases // 2, strategy_error(persons, confidence)
+    most = upper_limit(0, size, error / 2)
+
+    def shows(hits: int) -> bool:
+        least = lower_limit(hits, size, error / 2) - delta_dp
+        return least > 0 and math.log(least / most) > epsilon
+
+    enough = bisect_left(range(size + 1), x=True, key=shows)
+    return enough / size if enough <= size else None
+
+
 def releases_to_refute(epsilon: float, persons: int, delta_dp: float, confidence: float) -> int | None:
     """The fewest releases a side that could show more than this epsilon of one person; None where that takes millions."""
 
     def is_enough(releases: int) -> bool:
-        error = strategy_error(persons, confidence)
-        size = releases - releases // 2
-        least = (error / 2) ** (1 / size)  # Clopper and Pearson where all trials succeed
-        return bool(np.log(max(least - delta_dp, np.finfo(float).tiny)) - np.log1p(-least) > epsilon)
+        return smallest_leak(epsilon, releases, persons, delta_dp, confidence) is not None
 
     low, high = 2, 4
     while not is_enough(high):

@@ -145,6 +145,7 @@ class MembershipMeasure:
             **{name: rate.value for name, rate in by_name.items()},
             "epsilon_lower": "inf" if math.isinf(conclusion.epsilon_lower) else conclusion.epsilon_lower,
             "epsilon_claimed": None if claim.epsilon is None else "inf" if math.isinf(claim.epsilon) else claim.epsilon,
+            "smallest_leak": conclusion.smallest_leak,
             "delta_dp": claim.delta_dp,
             "confidence": self.confidence,
             "intervals": {name: rate.interval for name, rate in by_name.items()},

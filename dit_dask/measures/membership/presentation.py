@@ -11,7 +11,8 @@ ABOUT = (
     "without each attacked person are told apart by a likelihood-ratio test that is learned on one half of them and tried on "
     "the other. AUC 0.5 is guessing, 1 is certainty; TPR is the share of releases with the person that are recognised, while "
     "10% or 1% of those without are taken for them. Epsilon is a lower bound with the stated confidence, not an estimate: what "
-    "no attack shows may still be there. A sanitizer that does not draw at random has no releases to compare: changed is the "
+    "no attack shows may still be there; the smallest leak is the share of releases that must give a person away to be found. "
+    "A sanitizer that does not draw at random has no releases to compare: changed is the "
     "share of persons whose removal changes what is published, which decides presence at once."
 )
 HEADER = (
@@ -22,6 +23,7 @@ HEADER = (
     "epsilon at least",
     "claimed",
     "claim",
+    "smallest leak found",
     "changed",
     "persons",
     "releases",
@@ -40,7 +42,7 @@ def _row(entry: MeasureEntry) -> list[Any]:
     more = entry.more
     names = ("auc", "tpr_at_10_percent", "tpr_at_1_percent", "epsilon_lower", "epsilon_claimed")
     figures = [more.get(name) for name in names]
-    tail = [more.get("changed"), more.get("attacked"), more.get("releases")]
+    tail = [more.get("smallest_leak"), more.get("changed"), more.get("attacked"), more.get("releases")]
     return [entry.id, *figures, VERDICTS[more["passed"]], *tail]
 
 
