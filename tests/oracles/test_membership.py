@@ -397,6 +397,13 @@ def test_only_those_who_change_the_release_are_given_away(subject: bool) -> None
     assert result.records == len(changed)
 
 
+def test_which_ages_occur_as_in_the_documentation() -> None:
+    frame = pd.DataFrame({"age": [20, 20, 30, 40], "town": list("abab"), "illness": ["flu", "cold", "flu", "cold"]})
+    result = found(frame, {"sanitizer": "suppressed"}, Presence())
+    assert result.columns["changed"].tolist() == [0, 0, 1, 1]
+    assert (result.more["changed"], result.value) == (0.5, 0.875)
+
+
 def test_a_release_that_nobody_changes_is_no_pass() -> None:
     @dataclass(frozen=True)
     class Constant(Presence):
