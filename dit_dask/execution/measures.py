@@ -13,7 +13,7 @@ from dit_dask.audit.measure_plan import Measurement, MeasurePlan, ReleaseSource,
 from dit_dask.errors import DitError, RunError
 from dit_dask.execution.progress import LINE_SECONDS, Progress
 from dit_dask.execution.runner import TaskRunner
-from dit_dask.execution.session import Task, TaskSession
+from dit_dask.execution.session import RETRIES, Task, TaskSession
 from dit_dask.measures.base import DividedMeasure, MeasureEntry, MeasureResult, SanitizerInput
 from dit_dask.storage.documents import write_json
 from dit_dask.storage.folder import Folder
@@ -38,13 +38,21 @@ def execute_measures(runner: TaskRunner, measure_plan: MeasurePlan, folder: Fold
     if done:
         runner.progress.note(f"resuming: {done} of {len(measurements)} measures are there already")
     if done < len(measurements):
-        runner.run(work, count_done)
+        runner.run(work, count_done, max((_call_seconds(one) for one in measurements), default=0.0))
     entries = [entry for measurement in measurements if (entry := read_entry(folder, measurement)) is not None]
     if len(entries) < len(measurements):
         raise RunError(
             f"{folder.url}/measures cannot be read back; the output must be one place for all workers and the client"
         )
     return entries
+
+
+def _call_seconds(measurement: Measurement) -> float:
+    """The longest that a call of the external sanitizer may take which a measurement calls itself, if it does."""
+    attacked, source = measurement.sanitizer_input, measurement.release_source
+    if attacked is None or attacked.procedure.external is None or source is None or source.test is None:
+        return 0.0
+    return float(source.test.config.sanitizer.settings.get("timeout", 0.0))
 
 
 def is_complete(measure_plan: MeasurePlan | None, folder: Folder) -> bool:
@@ -102,11 +110,14 @@ class MeasureTasks:
             key = f"measure-{identity}"
             self._session.submit(compute_measurement, *inputs, self._folder, key=key, description=identity)
             return
+        retries = 0 if attacked is not None and attacked.procedure.external is not None else RETRIES  # calls have their own
         piece_results = []
         for number, piece in enumerate(measurement.measure.pieces(self._shared_inputs.inputs(measurement, attacked))):
             key = f"measure-{identity}-{number:05d}"
             is_counted = measurement.of_sanitizer  # it may take long
-            future = self._session.submit(compute_piece, *inputs, piece, key=key, description=identity, wanted=is_counted)
+            future = self._session.submit(
+                compute_piece, *inputs, piece, key=key, description=identity, retries=retries, wanted=is_counted
+            )
             piece_results.append(future)
             if is_counted:
                 self._counter.expect(future, identity)

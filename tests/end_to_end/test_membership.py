@@ -167,6 +167,18 @@ def test_a_function_that_leaks_one_person_is_refuted_on_worker_processes(tmp_pat
     assert entry["epsilon_lower"] > 0.5
 
 
+def test_worker_processes_find_what_one_process_finds(tmp_path: Path) -> None:
+    tests = [NOISE, SYNTHESIZER | {"sanitizer": "resample"}]
+    file = config(tmp_path, orders(30), tests, releases=10, persons="all", epsilon=1)
+    found = []
+    for number, words in enumerate((("--set", "cluster.kind=local", "--workers", "2"), ())):
+        done = run_dit("run", str(file), "--json", "--out", str(tmp_path / f"runs-{number}"), *words)
+        assert done.returncode == 1, done.stderr
+        assert ("stage 2" in done.stderr) is bool(words)  # which a run without worker processes does not announce
+        found.append(json.loads(done.stdout)["measures"])
+    assert found[0] == found[1]
+
+
 def test_a_deterministic_function_is_compared_with_itself(tmp_path: Path) -> None:
     frame = orders(14)
     frame.loc[5, "region"] = "west"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SAMPLE, DEFAULT_RELEASES, FEWEST_RELEASES = 100, 100, 8
 MOST_VALUES = 5_000_000  # persons times releases: their values are joined in the memory of one worker
-MOST_TASKS, CALLS_OF_TASK = 256, 25
+MOST_TASKS, RELEASES_OF_TASK = 256, 10  # a task of an external sanitizer makes so many calls a side
 ONLY_RELEASE = "only the release of the whole table is known, so nobody can be taken out of it"
 NO_STATISTIC = "this sanitizer publishes nothing that has this statistic"
 
@@ -67,7 +67,7 @@ class MembershipMeasure:
             raise InputError(
                 f"{inputs.measure}: persons times releases must be at most {MOST_VALUES:,}; got {persons:,} times {releases:,}"
             )
-        calls = CALLS_OF_TASK if procedure.external is not None else releases
+        calls = RELEASES_OF_TASK if procedure.external is not None else releases
         size = math.ceil(persons / MOST_TASKS)
         return [
             Block(range(first, min(first + size, persons)), range(start, min(start + calls, releases)))
@@ -148,7 +148,7 @@ class MembershipMeasure:
             "smallest_leak": conclusion.smallest_leak,
             "delta_dp": claim.delta_dp,
             "confidence": self.confidence,
-            "intervals": {name: rate.interval for name, rate in by_name.items()},
+            "intervals": {name: rate.interval for name, rate in {"value": rates.auc, **by_name}.items()},
             "attainable": {} if conclusion.attainable is None else {"epsilon_lower": conclusion.attainable},
         }
 

@@ -56,7 +56,7 @@ def _details(entry: MeasureEntry) -> list[Section]:
 
 
 def _intervals(entry: MeasureEntry) -> dict[str, Any]:
-    return dict(entry.more.get("intervals", {}))
+    return {name: ends for name, ends in entry.more.get("intervals", {}).items() if name != "value"}  # which is the AUC
 
 
 def _statistics(entry: MeasureEntry) -> list[dict[str, Any]]:
