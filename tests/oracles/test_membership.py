@@ -131,6 +131,18 @@ def test_intervals_of_auc_contain_it_as_often_as_they_say_also_with_ties() -> No
     assert max(missed.values()) <= most_errors(REPETITIONS), missed
 
 
+def test_intervals_of_the_pooled_auc_hold_for_persons_whose_laws_differ() -> None:
+    """Scores of person i are normal around ±m_i: over all pairs of persons the AUC is the mean of Φ((m_i + m_j) / √2)."""
+    rng, centres = np.random.default_rng(6), np.linspace(0, 2, 10)
+    expected = norm.cdf((centres[:, None] + centres) / math.sqrt(2)).mean()
+    missed = 0
+    for number in range(REPETITIONS):
+        present, absent = (rng.normal(sign * centres[:, None], 1, (10, 20)).ravel() for sign in (1, -1))
+        rate = auc_rate(present, absent, stream(number), LEVEL)
+        missed += not rate.low <= expected <= rate.high
+    assert missed <= most_errors(REPETITIONS)
+
+
 def test_likelihood_ratios_are_those_of_normal_laws() -> None:
     rng = np.random.default_rng(2)
     present, absent, scored = rng.normal(2, 3, 50), rng.normal(0, 1, 40), rng.normal(0, 2, 10)

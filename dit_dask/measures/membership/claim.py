@@ -55,7 +55,7 @@ def claimed_by(procedure: ReleaseProcedure | NoisyCounts, stated: Claim) -> Clai
 def conclude(bound: EpsilonBound, claim: Claim, releases: int, persons: int, skipped: int) -> Conclusion:
     """Compare the bound with the claim; a pass must have been able to fail, for a single person too."""
     reached = attainable_epsilon(releases, persons, claim.delta_dp, bound.confidence)
-    shown = f"epsilon is at least {bound.at_least:.4g} with {bound.confidence:.4g} confidence"
+    shown = f"epsilon is at least {bound.at_least:.4g} with {100 * bound.confidence:.4g}% confidence"
     doubt = None if not skipped else f"the sanitizer failed without {skipped} persons, who are not among these figures"
 
     def found(passed: bool | None, reason: str, leak: float | None = None) -> Conclusion:
