@@ -15,10 +15,21 @@ from dit_dask.audit.test import Test
 from dit_dask.config.constraints import result_document
 from dit_dask.config.document import Config, MeasureConfig
 from dit_dask.config.registry import Context
+from dit_dask.engines.controls import RAW
 from dit_dask.errors import InputError
 from dit_dask.inputs.load import read_table
 from dit_dask.measures import kind_of
-from dit_dask.measures.base import COMMON_KEYS, DividedMeasure, Measure, MeasureEntry, MeasureInput, MeasureResult, Source
+from dit_dask.measures.base import (
+    COMMON_KEYS,
+    DividedMeasure,
+    Measure,
+    MeasureEntry,
+    MeasureInput,
+    MeasureKind,
+    MeasureResult,
+    SanitizerInput,
+    Source,
+)
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
@@ -54,6 +65,13 @@ class Measurement:
     tables: Mapping[str, int]
     release_source: ReleaseSource | None
     shown_parameters: Mapping[str, Any] = field(default_factory=dict)  # without secrets
+    of_sanitizer: bool = False  # it sanitises itself, and needs no release
+
+    @property
+    def sanitizer_input(self) -> SanitizerInput | None:
+        """The sanitizer of a measure that sanitises itself."""
+        test = None if self.release_source is None else self.release_source.test
+        return SanitizerInput(test.procedure, test.rows) if self.of_sanitizer and test is not None else None
 
     @property
     def writes_records(self) -> bool:
@@ -89,9 +107,11 @@ class SharedInputs:
     tables: Sequence[pd.DataFrame]
     seed: int
 
-    def inputs(self, measurement: Measurement, release: Release | None = None) -> MeasureInput:
+    def inputs(self, measurement: Measurement, release: Release | SanitizerInput | None = None) -> MeasureInput:
         """What one measurement is shown."""
         tables = {name: self.tables[place] for name, place in measurement.tables.items()}
+        if isinstance(release, SanitizerInput):
+            return MeasureInput(self.frame, release.rows, tables, None, self.seed, measurement.id, release.procedure)
         source = measurement.release_source
         rows = self.rows if source is None else self.rows.about(source.secret)
         return MeasureInput(self.frame, rows, tables, release, self.seed, measurement.id)
@@ -107,10 +127,16 @@ class MeasurePlan:
 
     @property
     def cells(self) -> int:
-        """How much there is to look at: the cells of all tables, for every measurement; squared where all pairs may be."""
+        """How much there is to look at: the cells of all tables, as often as each measurement goes through them."""
         inputs = self.shared_inputs
         cells = inputs.frame.size + sum(table.size for table in inputs.tables)
-        return cells * sum(len(inputs.frame) if isinstance(one.measure, DividedMeasure) else 1 for one in self.measurements)
+        return cells * sum(_passes(one.measure, len(inputs.frame)) for one in self.measurements)
+
+
+def _passes(measure: Measure, rows: int) -> int:
+    """How often a measure goes through the table: as it says itself, else once, or once a row where all pairs may be."""
+    stated: int | None = getattr(measure, "passes", None)
+    return stated if stated is not None else rows if isinstance(measure, DividedMeasure) else 1
 
 
 def columns_of(measures: Sequence[MeasureConfig]) -> list[str] | None:
@@ -135,11 +161,40 @@ def release_sources(tests: Sequence[Test], secret: str | None = None) -> list[Re
     return [ReleaseSource(None, None, secret=secret), *found.values()]
 
 
+def sanitizers_under_attack(tests: Sequence[Test], secret: str | None, where: str) -> list[ReleaseSource]:
+    """Each distinct sanitizer of the tests, noisy counts and published tables too; the raw table is no sanitizer."""
+    found: dict[str, ReleaseSource] = {}
+    for test in tests:
+        parameters = test.parameters["sanitizer"]
+        if parameters["name"] != RAW and test.recoded is None and test.config.sensitive == secret:
+            source = ReleaseSource(parameters, test, test.shown_parameters["sanitizer"], secret)
+            found.setdefault(json.dumps(parameters, default=str), source)
+    if not found:
+        raise InputError(f"{where} attacks the sanitizers of the tests, and no test has one that it can attack")
+    return list(found.values())
+
+
 def _secrets_of(point: MeasureConfig, config: Config) -> Sequence[str | None]:
     """The sensitive attributes that a measure of releases is about: all of a list, or the one that it names as target."""
     listed = config.checked_schema.listed
     target = point.measure.keys.get("target")
     return (target,) if target in listed else listed or (None,)
+
+
+def _sources_of(
+    kind: MeasureKind,
+    point: MeasureConfig,
+    config: Config,
+    tests: Sequence[Test],
+    known: Mapping[str | None, Sequence[ReleaseSource]],
+) -> Sequence[ReleaseSource | None]:
+    """What a measure is taken of: releases, sanitizers, or the table itself."""
+    secrets = _secrets_of(point, config)
+    if kind.of_sanitizers:
+        return [source for secret in secrets for source in sanitizers_under_attack(tests, secret, point.where)]
+    if kind.of_releases(point.measure.keys):
+        return [source for secret in secrets for source in known[secret]]
+    return [None]
 
 
 def build_measure_plan(
@@ -165,8 +220,7 @@ def build_measure_plan(
         fields, of_releases = kind.parameters.fields, kind.of_releases(keys)
         own = {key: value for key, value in parameters.items() if key not in COMMON_KEYS}
         telling = {key: value for key, value in own.items() if key == "name" or value != fields[key].default}
-        chosen = [source for secret in _secrets_of(point, config) for source in known[secret]]
-        for release_source in chosen if of_releases else [None]:
+        for release_source in _sources_of(kind, point, config, tests, known):
             secret = release_source.secret if release_source else None
             sanitizer = release_source.parameters if release_source else None
             identity = measure_id(telling, sanitizer, secret, original=of_releases)
@@ -176,7 +230,8 @@ def build_measure_plan(
             context = Context(table.schema, rows.used, table.persons, config.seed, identity, where, read)
             built = kind.build(keys, context)
             shown = redact_measure(parameters, digest_key) | ({} if secret is None else {"sensitive": secret})
-            measurements.append(Measurement(identity, name, parameters, built, places, release_source, shown))
+            taken = Measurement(identity, name, parameters, built, places, release_source, shown, kind.of_sanitizers)
+            measurements.append(taken)
     shared_inputs = SharedInputs(frame, rows, tables, config.seed)
     return MeasurePlan(shared_inputs, measurements, _digest(shared_inputs, measurements))
 

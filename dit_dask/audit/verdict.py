@@ -331,9 +331,23 @@ def _judge_figure(gate: Gate, evidence: Evidence) -> list[Verdict]:
             reason = f"{gate.label} is no number here"
             verdicts.append(Verdict("inconclusive", gate.text, entry.id, None, gate.limit, reason))
             continue
-        status: Status = "passed" if gate.holds(value) else "failed"
-        verdicts.append(Verdict(status, gate.text, entry.id, float(value), gate.limit, f"{gate.label} is {value:.6g}"))
+        status, more = _judge_estimate(gate, entry, value)
+        verdicts.append(Verdict(status, gate.text, entry.id, float(value), gate.limit, f"{gate.label} is {value:.6g}{more}"))
     return verdicts or [_nothing_measured(gate)]
+
+
+def _judge_estimate(gate: Gate, entry: MeasureEntry, value: float) -> tuple[Status, str]:
+    """Judge a figure; where a measure gives its interval both ends must agree, and what it could have been must not hold."""
+    holds = gate.holds(value)
+    low, high = entry.more.get("intervals", {}).get(gate.figure, (value, value))
+    if {gate.holds(low), gate.holds(high)} != {holds}:
+        return "inconclusive", f", {low:.4g} to {high:.4g} with 95% confidence, on both sides of the limit"
+    reached = entry.more.get("attainable", {}).get(gate.figure)
+    if holds and reached is not None and gate.holds(reached):
+        return "inconclusive", f", but even a perfect attack would show only {reached:.4g}, so this gate could not have failed"
+    if holds and entry.more.get("doubt"):
+        return "inconclusive", f", but {entry.more['doubt']}"
+    return ("passed" if holds else "failed"), ""
 
 
 def _judge_passed(gate: Gate, evidence: Evidence) -> list[Verdict]:

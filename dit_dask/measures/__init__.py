@@ -14,6 +14,7 @@ MEASURES: Registry[Measure] = Registry(
         "accuracy": "dit_dask.measures.synthetic.accuracy_measure:KIND",
         "reidentification": "dit_dask.measures.reidentification.measure:KIND",
         "utility": "dit_dask.measures.utility.measure:KIND",
+        "membership": "dit_dask.measures.membership.measure:KIND",
         "closeness": "dit_dask.measures.synthetic.closeness_measure:KIND",
     },
 )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from dit_dask.engines.influence import Procedure
+
 OTHER_TABLE = OneOf(
     [
         (str, Text()),
@@ -55,7 +57,7 @@ class MeasureInput:
 
     `frame` has the used rows in order (its index is `record`), with the schema's columns and those that the measure
     declares, as read; missing cells are None or NaN. `release` is what a sanitizer of the run publishes, where the measure
-    is of releases.
+    is of releases. `procedure` has the sanitizer itself, where the measure is of sanitizers; `rows` are then those of its test.
     """
 
     frame: pd.DataFrame
@@ -64,10 +66,19 @@ class MeasureInput:
     release: Release | None
     seed: int
     measure: str
+    procedure: Procedure | None = None
 
     def stream(self, *purpose: object) -> np.random.Generator:
         """Open the measure's own random stream for a purpose."""
         return seeds.stream(self.seed, "measure", self.measure, *purpose)
+
+
+@dataclass(frozen=True, eq=False)
+class SanitizerInput:
+    """A sanitizer of the run with the rows that its test sanitises, for measures of sanitizers."""
+
+    procedure: Procedure
+    rows: Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,13 +216,15 @@ class MeasureKind(Kind[Measure]):
     """A registered measure; what it needs must be known from its parameters alone, before any data is read.
 
     `columns` names columns of the source (None: all); `tables` names other tables; `of_releases` tells whether it is taken
-    of every release of the run, and of the original for comparison, instead of the table itself.
+    of every release of the run, and of the original for comparison, instead of the table itself; `of_sanitizers`, whether it
+    sanitises itself, with every sanitizer of the tests.
     """
 
     columns: Callable[[Mapping[str, Any]], Sequence[str] | None] = lambda _parameters: None
     tables: Callable[[Mapping[str, Any]], Mapping[str, Source]] = nothing
     of_releases: Callable[[Mapping[str, Any]], bool] = lambda _parameters: False
     present: Callable[[Entries], Sequence[Section]] = present_values
+    of_sanitizers: bool = False
 
     def __post_init__(self) -> None:
         """Give every measure the keys that all measures have."""
