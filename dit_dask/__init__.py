@@ -12,12 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dit_dask.api import audit, closeness, open, tune
+    from dit_dask.api import attribute_inference, audit, closeness, linkability, open, singling_out, tune
     from dit_dask.audit.controls import ControlSummary
     from dit_dask.audit.verdict import RunVerdict, Verdict
     from dit_dask.deciding.tuning import Tuning
     from dit_dask.errors import DitError, InputError, RunError
     from dit_dask.execution.rates import discrimination_by_value, discrimination_interval, discrimination_rate
+    from dit_dask.measures.attacks.risk import AttackRisk
     from dit_dask.measures.synthetic.accuracy import Accuracy, accuracy
     from dit_dask.measures.synthetic.closeness import Closeness
     from dit_dask.measures.synthetic.events import flatten_events
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Accuracy",
+    "AttackRisk",
     "Closeness",
     "ControlSummary",
     "DitError",
@@ -38,22 +40,26 @@ __all__ = [
     "Verdict",
     "__version__",
     "accuracy",
+    "attribute_inference",
     "audit",
     "closeness",
     "discrimination_by_value",
     "discrimination_interval",
     "discrimination_rate",
     "flatten_events",
+    "linkability",
     "open",
+    "singling_out",
     "tune",
 ]
 
 _NAMES = {
-    "api": ("audit", "closeness", "open", "tune"),
+    "api": ("attribute_inference", "audit", "closeness", "linkability", "open", "singling_out", "tune"),
     "deciding.tuning": ("Tuning",),
     "audit.controls": ("ControlSummary",),
     "audit.verdict": ("RunVerdict", "Verdict"),
     "errors": ("DitError", "InputError", "RunError"),
+    "measures.attacks.risk": ("AttackRisk",),
     "measures.synthetic.accuracy": ("Accuracy", "accuracy"),
     "measures.synthetic.closeness": ("Closeness",),
     "measures.synthetic.events": ("flatten_events",),

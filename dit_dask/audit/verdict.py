@@ -331,9 +331,35 @@ def _judge_figure(gate: Gate, evidence: Evidence) -> list[Verdict]:
             reason = f"{gate.label} is no number here"
             verdicts.append(Verdict("inconclusive", gate.text, entry.id, None, gate.limit, reason))
             continue
-        status: Status = "passed" if gate.holds(value) else "failed"
-        verdicts.append(Verdict(status, gate.text, entry.id, float(value), gate.limit, f"{gate.label} is {value:.6g}"))
+        status, more = _judge_estimate(gate, entry, value)
+        verdicts.append(Verdict(status, gate.text, entry.id, float(value), gate.limit, f"{gate.label} is {value:.6g}{more}"))
     return verdicts or [_nothing_measured(gate)]
+
+
+def _judge_estimate(gate: Gate, entry: MeasureEntry, value: float) -> tuple[Status, str]:
+    """Judge a figure of a measure; both ends of its interval must agree, and what could not have failed does not pass.
+
+    A measure may say of its figures: `intervals` and `attainable`, what a leak of everything would give, each by the name of
+    the figure, and `doubts`, reasons why none of them can pass.
+    """
+    interval = entry.more.get("intervals", {}).get(gate.figure)
+    attainable = entry.more.get("attainable", {}).get(gate.figure)
+    status: Status = "passed" if gate.holds(value) else "failed"
+    more = ""
+    if interval is not None:
+        low, high = interval
+        more = f", {low:.4g} to {high:.4g} with confidence"
+        if gate.holds(low) != gate.holds(high):
+            return "inconclusive", f"{more}, on both sides of the limit: more holdout and training records might decide"
+        status = "passed" if gate.holds(high) else "failed"
+    reasons = list(entry.more.get("doubts", ()))
+    if attainable is not None and gate.holds(attainable):
+        reasons.insert(
+            0, f"publishing the training records themselves would give {attainable:.4g}, so it could not have failed"
+        )
+    if status == "passed" and reasons:
+        return "inconclusive", f"{more}, but {'; '.join(reasons)}"
+    return status, more
 
 
 def _judge_passed(gate: Gate, evidence: Evidence) -> list[Verdict]:

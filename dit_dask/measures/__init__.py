@@ -15,6 +15,9 @@ MEASURES: Registry[Measure] = Registry(
         "reidentification": "dit_dask.measures.reidentification.measure:KIND",
         "utility": "dit_dask.measures.utility.measure:KIND",
         "closeness": "dit_dask.measures.synthetic.closeness_measure:KIND",
+        "singling-out": "dit_dask.measures.attacks.measure:SINGLING_OUT",
+        "linkability": "dit_dask.measures.attacks.measure:LINKABILITY",
+        "attribute-inference": "dit_dask.measures.attacks.measure:INFERENCE",
     },
 )
 
