@@ -1,9 +1,9 @@
 """What anonymeter says of three tables, in an environment of its own: its versions and ours would fight.
 
 python tools/anonymeter_oracle.py ENVIRONMENT TRAINING.csv RELEASE.csv CONTROL.csv REQUEST.json
-makes the virtual environment if it is not there, and prints a JSON object with the rates and risks of anonymeter's attacks on all
-records. The request has `sides`, `secrets` and `known` (columns), and `described`: pairs of a record of the release and columns,
-from which anonymeter makes its own predicates.
+makes the virtual environment if it is not there, and prints a JSON object with the rates and risks of anonymeter's attacks on
+all records. The request has `sides`, `secrets` and `known` (columns), and `described`: pairs of a record of the release and
+columns, from which anonymeter makes its own predicates.
 """
 
 from __future__ import annotations
