@@ -348,7 +348,7 @@ def _judge_estimate(gate: Gate, entry: MeasureEntry, value: float) -> tuple[Stat
     more = ""
     if interval is not None:
         low, high = interval
-        more = f", {low:.4g} to {high:.4g} with confidence"
+        more = f" (interval {low:.4g} to {high:.4g})"
         if gate.holds(low) != gate.holds(high):
             return "inconclusive", f"{more}, on both sides of the limit: more holdout and training records might decide"
         status = "passed" if gate.holds(high) else "failed"
