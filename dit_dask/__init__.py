@@ -12,12 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dit_dask.api import attribute_inference, audit, closeness, linkability, open, singling_out, tune
+    from dit_dask.api import audit, closeness, open, tune
     from dit_dask.audit.controls import ControlSummary
     from dit_dask.audit.verdict import RunVerdict, Verdict
     from dit_dask.deciding.tuning import Tuning
     from dit_dask.errors import DitError, InputError, RunError
     from dit_dask.execution.rates import discrimination_by_value, discrimination_interval, discrimination_rate
+    from dit_dask.measures.attacks.frames import attribute_inference, linkability, singling_out
     from dit_dask.measures.attacks.risk import AttackRisk
     from dit_dask.measures.synthetic.accuracy import Accuracy, accuracy
     from dit_dask.measures.synthetic.closeness import Closeness
@@ -54,11 +55,12 @@ __all__ = [
 ]
 
 _NAMES = {
-    "api": ("attribute_inference", "audit", "closeness", "linkability", "open", "singling_out", "tune"),
+    "api": ("audit", "closeness", "open", "tune"),
     "deciding.tuning": ("Tuning",),
     "audit.controls": ("ControlSummary",),
     "audit.verdict": ("RunVerdict", "Verdict"),
     "errors": ("DitError", "InputError", "RunError"),
+    "measures.attacks.frames": ("attribute_inference", "linkability", "singling_out"),
     "measures.attacks.risk": ("AttackRisk",),
     "measures.synthetic.accuracy": ("Accuracy", "accuracy"),
     "measures.synthetic.closeness": ("Closeness",),

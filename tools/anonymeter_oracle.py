@@ -9,26 +9,12 @@ columns, from which anonymeter makes its own predicates.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import venv
 import warnings
 from pathlib import Path
 from typing import Any
 
-PINS = Path(__file__).with_name("anonymeter-constraints.txt")
-
-
-def python_of(environment: Path) -> Path:
-    """The interpreter of the environment, made and filled where there is none."""
-    python = environment / "bin" / "python"
-    done = environment / ".complete"
-    if not done.exists():
-        venv.create(environment, with_pip=True, clear=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--constraint", str(PINS), "anonymeter"], check=True, stdout=sys.stderr)
-        done.touch()
-    return python
+from oracle_environment import run_inside
 
 
 def rates_and_risk(results: Any) -> dict[str, Any]:
@@ -87,5 +73,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "--inside":
         print(json.dumps(answer(*sys.argv[2:])))
     else:
-        inside = [str(python_of(Path(sys.argv[1]))), "-W", "ignore", __file__, "--inside", *sys.argv[2:]]
-        sys.exit(subprocess.run(inside, check=False).returncode)
+        sys.exit(run_inside("anonymeter", __file__, sys.argv[1:]))
