@@ -187,6 +187,16 @@ def test_a_smaller_or_larger_control_gives_about_the_same_risk_of_singling_out(s
     assert np.mean(risks) == pytest.approx(0.2, abs=0.02)
 
 
+def test_a_sample_tries_so_many_attacks_and_estimates_the_same_risk() -> None:
+    frames = leaking_tables(400, 80)
+    every, some = (dit.singling_out(*frames, columns_of_predicate=1, sample=sample).results[0] for sample in (None, 500))
+    assert (every.attacks > 1000, some.attacks) == (True, 500)
+    assert some.interval()[0] <= every.risk <= some.interval()[1]
+    links = dit.linkability(*frames, SIDES, sample=200)
+    assert (links.results[0].attacks, links.results[0].control_attacks) == (200, 200)
+    assert np.isfinite(links.successes["links"]).sum() == 200
+
+
 def test_missing_values_are_equal_to_each_other_and_far_from_all_others() -> None:
     training = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": ["x", None, "y"], "s": list("uvw")})
     found = dit.attribute_inference(training, training, training, ["s"], known=["a", "b"]).results[0]

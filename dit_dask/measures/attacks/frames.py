@@ -42,7 +42,7 @@ def singling_out(
     sets
         How many column sets are drawn for every synthetic record.
     sample
-        Learn from so many synthetic records instead of all.
+        Try so many predicates of each kind instead of all.
     confidence
         Of the intervals.
     tables

@@ -198,7 +198,9 @@ SHARED = {
     "synthetic": SYNTHETIC,
     "holdout": HOLDOUT,
     "columns": COLUMNS,
-    "sample": Field(Integer(2), None, description="attack so many records of each table instead of all"),
+    "sample": Field(
+        Integer(2), None, description="attack so many records of each table, or try so many predicates, instead of all"
+    ),
     "confidence": Field(Number(0), CONFIDENCE, description="confidence of the intervals"),
 }
 

@@ -50,6 +50,14 @@ class Predicates:
         """Return some of them."""
         return Predicates(self.columns[chosen], self.operators[chosen], self.values[chosen])
 
+    def sample(self, size: int | None, seed: int) -> Predicates:
+        """Return so many of them, drawn at random; all without a size."""
+        if size is None or size >= len(self):
+            return self
+        chosen = np.zeros(len(self), bool)
+        chosen[seeds.stream(seed, "attacks", "sample").choice(len(self), size, replace=False)] = True
+        return self.choose(chosen)
+
     def distinct(self) -> Predicates:
         """Return each once, in the order of their cells."""
         cells = np.column_stack([self.columns, self.operators, self.values])
@@ -92,8 +100,8 @@ def attack_singling_out(
     successes: dict[str, Floats] = {}
     attainable = 0.0
     for what, (learn, width) in learned.items():
-        published = unique_rows(rows[RELEASE][tables.sample(RELEASE, sample)])[0]
-        predicates = learn(columns, published, shape, tables.seed)
+        published = unique_rows(rows[RELEASE])[0]
+        predicates = learn(columns, published, shape, tables.seed).sample(sample, tables.seed)
         if not len(predicates):
             continue
         guesses = draw_predicates(columns, published, (len(predicates), width), tables.seed)
