@@ -98,6 +98,21 @@ def test_a_holdout_split_off_here_is_never_a_pass(tmp_path: Path, capsys: pytest
     assert np.isnan(pd.read_parquet(path)["success.links"]).sum() == 160  # the holdout is not attacked as training
 
 
+def test_persons_with_several_rows_have_no_list_but_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = write_config(tmp_path, [LINKS], ["linkability.risk <= 0.05"])
+    people = pd.read_csv(tmp_path / "people.csv").assign(person=np.arange(400) // 2)
+    people.to_csv(tmp_path / "people.csv", index=False)
+    document = json.loads(config.read_text("utf-8"))
+    document["schema"]["subject"] = "person"
+    config.write_text(json.dumps(document), "utf-8")
+    assert main(["run", str(config), "--quiet"]) == 1
+    assert "FAIL  linkability.risk <= 0.05" in capsys.readouterr().out
+    (run,) = (tmp_path / "runs").glob("attacks-*")
+    (entry,) = json.loads((run / "measures.json").read_text("utf-8"))
+    assert entry["risk_of"] == "links"
+    assert main(["report", str(run)]) == 0
+
+
 @pytest.mark.parametrize(
     ("measure", "message"),
     [

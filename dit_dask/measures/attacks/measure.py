@@ -112,7 +112,7 @@ def describe_risk(found: AttackRisk) -> dict[str, Any]:
     }
     if found.results:
         worst = describe_result(found.worst)
-        more |= {"worst": worst["name"], **{name: worst[name] for name in ("rate", "control_rate", "naive_rate")}}
+        more |= {"risk_of": worst["name"], **{name: worst[name] for name in ("rate", "control_rate", "naive_rate")}}
     return more
 
 
@@ -125,7 +125,9 @@ def _present(entries: Entries) -> list[Section]:
             rows.append([entry.id, "; ".join(entry.more.get("doubts", ())) or entry.more.get("reason", ""), *[None] * 7])
             continue
         doubts = "; ".join(entry.more["doubts"]) or None
-        for one in entry.by_value or [{**entry.more, "name": entry.more["worst"], "interval": entry.more["intervals"]["risk"]}]:
+        for one in entry.by_value or [
+            {**entry.more, "name": entry.more["risk_of"], "interval": entry.more["intervals"]["risk"]}
+        ]:
             low, high = one["interval"]
             figures = [one["risk"], f"{low:.3g} to {high:.3g}", one["rate"], one["control_rate"], one["naive_rate"]]
             rows.append([entry.id, one["name"], *figures, one.get("attacks"), doubts])
