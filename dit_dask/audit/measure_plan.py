@@ -227,7 +227,8 @@ def build_measure_plan(
             if any(other.id == identity for other in measurements):
                 raise InputError(f"{where} repeats another measure: {identity}")
             table = rows.about(secret).table
-            context = Context(table.schema, rows.used, table.persons, config.seed, identity, where, read)
+            secrets = tuple(rows.columns_of_secrets)
+            context = Context(table.schema, rows.used, table.persons, config.seed, identity, where, read, secrets=secrets)
             built = kind.build(keys, context)
             shown = redact_measure(parameters, digest_key) | ({} if secret is None else {"sensitive": secret})
             taken = Measurement(identity, name, parameters, built, places, release_source, shown, kind.of_sanitizers)

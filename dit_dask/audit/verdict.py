@@ -337,17 +337,25 @@ def _judge_figure(gate: Gate, evidence: Evidence) -> list[Verdict]:
 
 
 def _judge_estimate(gate: Gate, entry: MeasureEntry, value: float) -> tuple[Status, str]:
-    """Judge a figure; where a measure gives its interval both ends must agree, and what it could have been must not hold."""
-    holds = gate.holds(value)
-    low, high = entry.more.get("intervals", {}).get(gate.figure, (value, value))
-    if {gate.holds(low), gate.holds(high)} != {holds}:
-        return "inconclusive", f", {low:.4g} to {high:.4g} with 95% confidence, on both sides of the limit"
-    reached = entry.more.get("attainable", {}).get(gate.figure)
-    if holds and reached is not None and gate.holds(reached):
-        return "inconclusive", f", but even a perfect attack would show only {reached:.4g}, so this gate could not have failed"
-    if holds and entry.more.get("doubt"):
-        return "inconclusive", f", but {entry.more['doubt']}"
-    return ("passed" if holds else "failed"), ""
+    """Judge a figure of a measure; both ends of its interval must agree, and what could not have failed does not pass.
+
+    A measure may say of its figures: `intervals` and `attainable`, what a leak of everything would give, each by the name of
+    the figure, and `doubts`, reasons why none of them can pass.
+    """
+    holds, more = gate.holds(value), ""
+    interval = entry.more.get("intervals", {}).get(gate.figure)
+    if interval is not None:
+        low, high = interval
+        more = f" ({low:.4g} to {high:.4g} with 95% confidence)"
+        if {gate.holds(low), gate.holds(high)} != {holds}:
+            return "inconclusive", f"{more}, on both sides of the limit: more records or releases might decide"
+    if not holds:
+        return "failed", more
+    reasons = list(entry.more.get("doubts", ()))
+    attainable = entry.more.get("attainable", {}).get(gate.figure)
+    if attainable is not None and gate.holds(attainable):
+        reasons.insert(0, f"a leak of everything would show only {attainable:.4g}, so this gate could not have failed")
+    return ("inconclusive", f"{more}, but {'; '.join(reasons)}") if reasons else ("passed", more)
 
 
 def _judge_passed(gate: Gate, evidence: Evidence) -> list[Verdict]:

@@ -16,6 +16,9 @@ MEASURES: Registry[Measure] = Registry(
         "utility": "dit_dask.measures.utility.measure:KIND",
         "membership": "dit_dask.measures.membership.measure:KIND",
         "closeness": "dit_dask.measures.synthetic.closeness_measure:KIND",
+        "singling-out": "dit_dask.measures.attacks.measure:SINGLING_OUT",
+        "linkability": "dit_dask.measures.attacks.measure:LINKABILITY",
+        "attribute-inference": "dit_dask.measures.attacks.measure:INFERENCE",
     },
 )
 

@@ -22,6 +22,7 @@ from dit_dask.reporting.blocks import (
     codes,
     paragraph,
 )
+from dit_dask.reporting.sections.criteria import criteria_blocks
 from dit_dask.reporting.sections.scale import gates_of
 from dit_dask.reporting.sections.verdict import worst_test
 from dit_dask.reporting.text import NOTHING, WORDS, control_names, number
@@ -31,8 +32,8 @@ TO_COMPLETE = "To be completed by the owner of the data: "
 
 
 def statement(run: ReportedRun) -> list[ReportSection]:
-    """All sections, in the order of the two standards."""
-    return [_about(run), *_iso(run), *_ema(run)]
+    """All sections, in the order of the two standards, then the three criteria."""
+    return [_about(run), *_iso(run), *_ema(run), _criteria(run)]
 
 
 def open_point(words: str) -> Paragraph:
@@ -113,6 +114,11 @@ def _ema(run: ReportedRun) -> list[ReportSection]:
         ReportSection("ema-threshold", "Anonymisation report: Threshold", _threshold(run)),
         ReportSection("ema-residual-risk", "Anonymisation report: Residual risk", [*_residual_risk(run), utility]),
     ]
+
+
+def _criteria(run: ReportedRun) -> ReportSection:
+    blocks = [*criteria_blocks(run), open_point("why these limits answer the three questions for this release.")]
+    return ReportSection("criteria", "Opinion 05/2014 (WP216): singling out, linkability, inference", blocks)
 
 
 def _variables(run: ReportedRun) -> list[Block]:

@@ -92,7 +92,7 @@ def test_few_releases_judge_nothing() -> None:
     result = audited(orders(40), [NOISE], releases=8)
     found = {verdict.gate: verdict for verdict in result.verdict.verdicts}
     assert found[GATES[0]].status == found[GATES[2]].status == "inconclusive"
-    assert "even a perfect attack would show only 0" in found[GATES[0]].reason
+    assert "a leak of everything would show only 0" in found[GATES[0]].reason
     assert "set releases to 19 or more" in found[GATES[2]].reason
 
 

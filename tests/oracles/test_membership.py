@@ -424,7 +424,7 @@ def test_a_release_that_nobody_changes_is_no_pass() -> None:
 
     result = found(people(20, 7), {"sanitizer": "suppressed"}, Constant(), claim=Claim(1.0))
     assert (result.value, result.more["changed"], result.more["passed"]) == (0.5, 0.0, None)
-    assert result.more["doubt"].startswith("no removal changed the release")
+    assert result.more["doubts"][0].startswith("no removal changed the release")
 
 
 def plain_distance(record: tuple[int, str, str], published: Iterable[tuple[int, str, str]], ages: list[int]) -> float:

@@ -198,7 +198,7 @@ def entry(passed: object = True, **more: object) -> MeasureEntry:
         (
             "closeness.bound <= 1",
             "inconclusive",
-            "even a perfect attack would show only 0.9, so this gate could not have failed",
+            "a leak of everything would show only 0.9, so this gate could not have failed",
         ),
         ("closeness.bound <= 0.1", "failed", "closeness.bound is 0.2"),
     ],

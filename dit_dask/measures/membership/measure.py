@@ -138,7 +138,7 @@ class MembershipMeasure:
         return {
             "passed": conclusion.passed,
             "reason": conclusion.reason,
-            "doubt": conclusion.doubt,
+            "doubts": [] if conclusion.doubt is None else [conclusion.doubt],
             "attacked": int(tested.sum()),
             "skipped": int((~tested).sum()),
             "persons": inputs.rows.table.persons,
