@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any
 
 from dit_dask.audit.index import IndexEntry, TestFigures
@@ -65,12 +66,13 @@ def compositions(url: str, runs: Sequence[IndexEntry]) -> list[str]:
     The index does not say who is in a table. The same name and other data is what a schedule of the same people looks like.
     """
     warnings = []
+    output = url.rstrip("/") if "://" in url else str(Path(url).absolute())  # a config's inputs are relative to its own folder
     for name in dict.fromkeys(run.name for run in runs):
         own = [run for run in runs if run.name == name]
         newest = own[-1]
         earlier = {run.fingerprint: run.run for run in own if run.fingerprint != newest.fingerprint}
         if earlier:
-            measure = f"[{{name: composition, with: {url.rstrip('/')}/{list(earlier.values())[-1]}, match: {{key: COLUMN}}}}]"
+            measure = f"[{{name: composition, with: {output}/{list(earlier.values())[-1]}, match: {{key: COLUMN}}}}]"
             several = f"{len(earlier):,} earlier release{'s' if len(earlier) > 1 else ''} on other data"
             warnings.append(
                 f"{name}: {newest.run} is composed with {several}: if some of the same persons are in them, whoever has two "

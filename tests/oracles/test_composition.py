@@ -188,6 +188,47 @@ def test_nobody_in_both_is_inconclusive_and_never_a_pass(tmp_path: Path) -> None
     assert "no person is in both tables" in result.verdict.verdicts[0].reason
 
 
+def test_figures_of_fewer_than_ten_persons_of_a_large_table_are_withheld(tmp_path: Path) -> None:
+    first, second = snapshots(2)
+    shared = second["who"].isin(first["who"]).to_numpy()
+    few = np.flatnonzero(shared)[:9]
+    second = second.assign(who=[who if place in few else who + 500 for place, who in enumerate(second["who"])])
+    result, entry = audit_both(tmp_path, first, second)
+    assert (entry["in_both"], entry["delta"], entry["smallest_intersection"]) == (9, None, None)
+    assert "fewer than 10 persons" in entry["reason"]
+    assert np.count_nonzero(~np.isnan(result.measured(entry["id"])["distance"])) == 9
+
+
+def test_a_release_alone_has_intersections_and_no_delta(tmp_path: Path) -> None:
+    first, second = snapshots(6)
+    published = first.assign(age=np.where(first["age"] < 40, "[20-39]", "[40-59]"), town="*").drop(columns="who")
+    published.to_csv(tmp_path / "published.csv", index=False)
+    (tmp_path / "towns.csv").write_text("\n".join(";".join(path) for path in TOWNS))
+    first.to_csv(tmp_path / "first.csv", index=False)
+    sanitizer = {"name": "precomputed", "full": "published.csv", "match": "order"}
+    document = {"version": 1, "data": {"source": "first.csv"}, "schema": SCHEMA, "tests": [{"sanitizer": sanitizer}]}
+    (tmp_path / "first.yaml").write_text(yaml.safe_dump(document))
+    located = {"age": {"kind": "numeric"}, "town": {"kind": "categorical", "hierarchy": str(tmp_path / "towns.csv")}}
+    result = dit.audit(
+        second,
+        schema=SCHEMA | {"quasi_identifiers": located},
+        tests=[{"sanitizer": {"name": "mondrian", "k": 4}}],
+        measures=[{"name": "composition", "with": str(tmp_path / "first.yaml"), "match": {"key": "who"}}],
+        gates=["composition.delta <= 2", "composition.smallest_intersection >= 1"],
+        controls=False,
+    )
+    (entry,) = result.measures
+    assert (entry["basis"], entry["delta"]) == ("releases alone", None)
+    assert [one.status for one in result.verdict.verdicts] == ["inconclusive", "passed"]
+    side = Plain(second, 4, sorted(second["age"]))
+    young = set(first["who"][first["age"] < 40])
+    linked = set(first["who"]) & set(second["who"])
+    classes = {who: side.class_of(who) & linked for who in linked}
+    sizes = [len(classes[who] & young if who in young else classes[who] - young) for who in linked]
+    assert entry["smallest_intersection"] == min(sizes)
+    assert entry["mean_intersection"] == pytest.approx(np.mean(sizes), abs=1e-12)
+
+
 def test_persons_with_several_rows_are_matched_by_subject_and_leave_with_all_of_them(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     tables = []

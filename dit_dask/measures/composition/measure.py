@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from dit_dask.measures.base import (
 from dit_dask.measures.composition.beliefs import ADVERSARIES, Side, common_levels, measure_removals
 from dit_dask.measures.composition.links import QUASI_IDENTIFIERS, SUBJECT, Intersections, Links, find_links, intersect
 from dit_dask.sanitizers import is_randomised
+from dit_dask.values.schema import MIN_DISCLOSED_COUNT
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats, Ints
@@ -55,6 +56,7 @@ ABOUT = (
     "adversaries."
 )
 NOBODY = "no person is in both tables"
+FEW = f"fewer than {MIN_DISCLOSED_COUNT} persons are in both tables: records: true writes what would be figures of persons"
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,12 @@ class Composition:
         reason = why_no_delta(origins)
         if reason is not None:
             more |= dict.fromkeys(name for name in FIGURES if name not in more)
-            return MeasureResult(None, [], links.persons, more | {"basis": "releases alone", "reason": reason}, columns)
+            found_alone = more | {"basis": "releases alone", "reason": reason}
+            return _withhold(MeasureResult(None, [], links.persons, found_alone, columns), persons[0])
         distances = np.concatenate(results)[of_link]
         more |= _describe_distances(distances, links)
         columns["distance"] = _of_rows(distances[:, :2].max(axis=1), links, inputs.rows.used, np.fmax)
-        return MeasureResult(more["delta"], [], links.persons, more, columns)
+        return _withhold(MeasureResult(more["delta"], [], links.persons, more, columns), persons[0])
 
     def find(self, inputs: MeasureInput) -> MeasureResult:
         """Compute everything in one piece after the other."""
@@ -115,6 +118,14 @@ class Composition:
 
     def _links(self, origins: Sequence[ReleaseOrigin]) -> Links:
         return find_links(origins[0], origins[1], self.match, self.key)
+
+
+def _withhold(result: MeasureResult, persons: int) -> MeasureResult:
+    """Leave out the figures of a few persons of a large table; those of a small table are personal data as a whole."""
+    if not result.records < MIN_DISCLOSED_COUNT <= persons:
+        return result
+    more = {name: None if name in FIGURES else value for name, value in result.more.items()}
+    return replace(result, value=None, more=more | {"reason": FEW})
 
 
 def _origins(inputs: MeasureInput) -> tuple[ReleaseOrigin, ReleaseOrigin]:
