@@ -31,6 +31,7 @@ from dit_dask.measures.base import (
     ReleaseOrigin,
     Source,
 )
+from dit_dask.sanitizers import is_randomised
 from dit_dask.sanitizers.raw import Raw
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
@@ -47,6 +48,7 @@ class ReleaseSource:
     test: Test | None
     shown_parameters: Mapping[str, Any] | None = None  # without secrets
     secret: str | None = None
+    is_random: bool = False  # kept where the test is left behind
 
     def release(self, rows: Rows) -> Release:
         """Publish the table, as the test of this sanitizer does."""
@@ -113,8 +115,9 @@ class SharedInputs:
         rows = self.rows if source is None else self.rows.about(source.secret)
         test = None if source is None or not measurement.sanitises else source.test
         origin = None if test is None else ReleaseOrigin(self.frame, test.rows, test.procedure)
+        is_random = source is not None and source.is_random
         audits = {name: self.audits[place] for name, place in measurement.audits.items()}
-        return MeasureInput(self.frame, rows, tables, release, self.seed, measurement.id, origin, audits)
+        return MeasureInput(self.frame, rows, tables, release, self.seed, measurement.id, origin, audits, is_random)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +153,8 @@ def release_sources(tests: Sequence[Test], secret: str | None = None) -> list[Re
     for test in tests:
         parameters = test.parameters["sanitizer"]
         if test.procedure.publishes_release and test.recoded is None and test.config.sensitive == secret:
-            source = ReleaseSource(parameters, test, test.shown_parameters["sanitizer"], secret)
+            is_random = test.repeats > 1 or is_randomised(getattr(test.procedure, "sanitizer", None))
+            source = ReleaseSource(parameters, test, test.shown_parameters["sanitizer"], secret, is_random)
             found.setdefault(json.dumps(parameters, default=str), source)
     return [ReleaseSource(None, None, secret=secret), *found.values()]
 

@@ -86,6 +86,7 @@ class MeasureInput:
     measure: str
     origin: ReleaseOrigin | None = None
     audits: Mapping[str, ReleaseOrigin] = field(default_factory=dict)
+    is_random: bool = False  # the release is drawn at random: its records belong to nobody
 
     def stream(self, *purpose: object) -> np.random.Generator:
         """Open the measure's own random stream for a purpose."""
