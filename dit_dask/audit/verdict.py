@@ -328,7 +328,8 @@ def _judge_figure(gate: Gate, evidence: Evidence) -> list[Verdict]:
         value = entry.value if gate.figure == "value" else entry.more.get(gate.figure)
         value = number_of(value) if isinstance(value, str) and value in ("inf", "-inf") else value
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-            reason = f"{gate.label} is no number here"
+            why = entry.more.get("reason")
+            reason = f"{gate.label} is no number here{f': {why}' if why else ''}"
             verdicts.append(Verdict("inconclusive", gate.text, entry.id, None, gate.limit, reason))
             continue
         status, more = _judge_estimate(gate, entry, value)

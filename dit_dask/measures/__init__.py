@@ -11,6 +11,8 @@ MEASURES: Registry[Measure] = Registry(
     "dit_dask.measures",
     {
         "discrimination": "dit_dask.measures.discrimination.measure:KIND",
+        "composition": "dit_dask.measures.composition.measure:KIND",
+        "downcoding": "dit_dask.measures.downcoding.measure:KIND",
         "accuracy": "dit_dask.measures.synthetic.accuracy_measure:KIND",
         "reidentification": "dit_dask.measures.reidentification.measure:KIND",
         "utility": "dit_dask.measures.utility.measure:KIND",

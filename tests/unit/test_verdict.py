@@ -191,7 +191,7 @@ def entry(passed: object = True, **more: object) -> MeasureEntry:
     ("gate", "status", "reason"),
     [
         ("closeness.auc <= 0.8", "passed", "closeness.auc is 0.7"),
-        ("closeness.auc <= 0.72", "inconclusive", "0.65 to 0.75 with 95% confidence, on both sides of the limit"),
+        ("closeness.auc <= 0.72", "inconclusive", "(0.65 to 0.75 with 95% confidence), on both sides of the limit"),
         ("closeness.auc <= 0.68", "inconclusive", "on both sides of the limit"),
         ("closeness.auc <= 0.6", "failed", "closeness.auc is 0.7"),
         ("closeness.bound <= 0.5", "passed", "closeness.bound is 0.2"),
@@ -211,7 +211,7 @@ def test_estimates_are_judged_by_their_intervals_and_by_what_they_could_have_bee
 
 
 def test_a_doubt_keeps_a_figure_from_passing_not_from_failing() -> None:
-    known = entry(auc=0.5, doubt="nobody changed anything")
+    known = entry(auc=0.5, doubts=["nobody changed anything"])
     gates = [parse(f"closeness.auc <= {limit}", "g", ["closeness"]) for limit in (0.6, 0.4)]
     assert [verdict.status for verdict in judge(gates, Evidence([], [known]))] == ["inconclusive", "failed"]
 
