@@ -46,9 +46,11 @@ def ask_sdmetrics(training: pd.DataFrame, published: pd.DataFrame, holdout: pd.D
         sensitive_column_names=[SECRET],
         continuous_column_names=["age"],
     )
-    baseline = metrics.DCRBaselineProtection.compute(real_data=training, synthetic_data=published, metadata=metadata)
+    baseline = metrics.DCRBaselineProtection.compute(
+        real_data=training, synthetic_data=published, metadata=metadata, table_name=None
+    )
     overfitting = metrics.DCROverfittingProtection.compute(
-        real_training_data=training, synthetic_data=published, real_validation_data=holdout, metadata=metadata
+        real_training_data=training, synthetic_data=published, real_validation_data=holdout, metadata=metadata, table_name=None
     )
     return {
         "DisclosureProtection": f"{disclosure:.3f}",
