@@ -1,7 +1,8 @@
 """The statement of an evidence pack, under the headings that assessors look for.
 
 Headings are those of ISO/IEC 27559 (clauses 6 to 9) and of the anonymisation reports of the European Medicines Agency and
-Health Canada. What the audit knows is filled in; what only the owner of the data knows is marked.
+Health Canada. The titles of the clauses are those in the published table of contents of AS/NZS ISO/IEC 27559:2024, which
+adopts ISO/IEC 27559:2022 unchanged. What the audit knows is filled in; what only the owner of the data knows is marked.
 """
 
 from __future__ import annotations
