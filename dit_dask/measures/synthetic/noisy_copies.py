@@ -13,7 +13,7 @@ from dit_dask.measures.synthetic.pool import Pool
 from dit_dask.measures.synthetic.relabelling import Statistic
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Floats, Ints
+    from dit_dask.values.arrays import Codes, Floats
 
 FAMILY = "noisy copies"
 KEPT = (0.95, 0.7)
@@ -52,12 +52,12 @@ def normalise(shares: Floats, ranks: Floats) -> Floats:
     return norms
 
 
-def _choose_records(pool: Pool, seed: int) -> Ints:
+def _choose_records(pool: Pool, seed: int) -> Codes:
     """Return the synthetic codes, or a seeded sample of them where all pairs would take too long."""
     total = len(pool.synthetic_codes)
     most = int(max(FEWEST, PAIR_CELLS / max(1, pool.codes.size)))
     chosen = np.arange(total)
     if total > most:
         chosen = np.sort(seeds.stream(seed, "closeness", "noisy copies").choice(total, most, replace=False))
-    records: Ints = pool.synthetic_codes[chosen]
+    records: Codes = pool.synthetic_codes[chosen]
     return records
