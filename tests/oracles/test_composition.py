@@ -13,7 +13,10 @@ import pytest
 import yaml
 
 import dit_dask as dit
+from dit_dask.audit.gates import parse
+from dit_dask.audit.verdict import Evidence, judge
 from dit_dask.errors import InputError
+from dit_dask.measures.base import MeasureEntry
 from tests.oracles import reference
 
 TOWNS = (("a", "north", "*"), ("b", "north", "*"), ("c", "south", "*"), ("d", "south", "*"))
@@ -155,6 +158,21 @@ def test_every_figure_is_that_of_plain_python(tmp_path: Path, seed: int) -> None
     expected = [max(distances[person][:2]) if person in distances else math.nan for person in own]
     np.testing.assert_allclose(measured["distance"], expected, atol=1e-12)
     np.testing.assert_array_equal(measured["intersection"], [sizes.get(person, math.nan) for person in own])
+
+
+def test_a_limit_that_two_raw_releases_would_keep_is_no_pass(tmp_path: Path) -> None:
+    first, second = snapshots(3)
+    _, entry = audit_both(tmp_path, first, second)
+    both = sorted(set(first["who"]) & set(second["who"]))
+    shares = [Counter(table["illness"]) for table in (first, second)]
+    prior = {one: sum(count[one] / count.total() for count in shares) / 2 for one in ILLNESSES}
+    known = second[second["who"].isin(both)]["illness"]
+    largest = max(sum(abs((one == true) - prior[one]) for one in ILLNESSES) for true in known)
+    assert entry["attainable"] == {"smallest_intersection": 1, "delta": pytest.approx(largest, abs=1e-12)}
+    evidence = Evidence([], [MeasureEntry("composition", "c", {}, {"name": "mondrian"}, None, [], 9, entry, [])])
+    for text in (f"composition.delta <= {largest + 0.1}", "composition.smallest_intersection >= 1"):
+        (verdict,) = judge([parse(text, "gates[0]", ["composition"])], evidence)
+        assert (verdict.status, "could not have failed" in verdict.reason) == ("inconclusive", True)
 
 
 def test_two_classes_that_share_one_value_disclose_it(tmp_path: Path) -> None:
