@@ -1,6 +1,7 @@
 """How often closeness raises a false alarm, and how often it finds a leak.
 
-python benchmarks/closeness_error_rates.py [--runs N] [--only false-alarms | power] [--first SEED] [--cases NAME …]
+python benchmarks/closeness_error_rates.py [--runs N] [--only false-alarms | power] [--first SEED]
+       [--tables NAME …] [--cases NAME …]
 False alarms: ten kinds of tables at eight sizes of training, synthetic and holdout, drawn independently from one population.
 Power: 4,000 records of each on 13 columns of Adult, with leaks and with honest but protected tables.
 """
@@ -115,7 +116,7 @@ def p_value(training: pd.DataFrame, synthetic: pd.DataFrame, holdout: pd.DataFra
     return judge_findings(Findings(records.pool, views, joined["planted"]), relabelling)[0].p
 
 
-def false_alarms(runs: int) -> None:
+def false_alarms(runs: int, names: list[str], first: int) -> None:
     """Print the shares of p at most 0.01 and 0.05; nominal plus three standard errors is the most they may be."""
     most = [level + 3 * np.sqrt(level * (1 - level) / runs) for level in (0.01, 0.05)]
     print(f"\n{runs} runs each; at most {most[0]:.3f} at 0.01 and {most[1]:.3f} at 0.05\n")
@@ -123,10 +124,12 @@ def false_alarms(runs: int) -> None:
     print("|---" * (1 + len(SIZES)) + "|", flush=True)
     everything = []
     for place, (name, draw) in enumerate(KINDS.items()):
+        if name not in names:
+            continue
         cells = []
         for sizes in SIZES:
             found = []
-            for run in range(runs):
+            for run in range(first, first + runs):
                 rng = np.random.default_rng([place, *sizes, run])
                 pool = draw(sum(sizes), rng)  # one draw: records of a real table are drawn without replacement
                 cuts = np.cumsum(sizes)
@@ -194,7 +197,7 @@ def unchanged(_training: pd.DataFrame, fresh: pd.DataFrame, _rng: np.random.Gene
 
 def rare_protected(_training: pd.DataFrame, fresh: pd.DataFrame, _rng: np.random.Generator) -> pd.DataFrame:
     """Fresh people with rare categories replaced by the most common one."""
-    counts = {name: fresh[name].value_counts() for name in fresh.select_dtypes("object")}
+    counts = {name: fresh[name].value_counts() for name in fresh.select_dtypes(exclude="number")}
     return fresh.assign(**{name: fresh[name].where(fresh[name].map(n) >= 20, n.index[0]) for name, n in counts.items()})
 
 
@@ -242,13 +245,14 @@ def main() -> None:
     """Print Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0, help="the first seed of the runs of power")
+    parser.add_argument("--first", type=int, default=0, help="the first seed of the runs")
     parser.add_argument("--only", choices=["false-alarms", "power"])
+    parser.add_argument("--tables", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--distances", nargs="+", default=["gower", "buckets"])
     parser.add_argument("--cases", nargs="+", default=[case.__name__ for case in CASES])
     options = parser.parse_args()
     if options.only != "power":
-        false_alarms(options.runs)
+        false_alarms(options.runs, options.tables, options.first)
     if options.only != "false-alarms":
         power(options.runs, options.distances, options.cases, options.first)
 

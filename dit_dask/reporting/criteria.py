@@ -29,7 +29,7 @@ SINGLING_OUT, LINKABILITY, INFERENCE = "singling out", "linkability", "inference
 class CriterionFigure:
     """A figure that tells something about a criterion; `worst` says which of several releases is shown.
 
-    `most` is the worst value that the figure can have, None where verdicts take care of it.
+    `most` is the worst value, largest or smallest, that the figure can have, None where verdicts take care of it.
     """
 
     criterion: str
@@ -64,11 +64,20 @@ FIGURES: tuple[CriterionFigure, ...] = (
     CriterionFigure(
         SINGLING_OUT, "reidentification", "sample_uniques", "persons whose published record is unique", most=math.inf
     ),
+    CriterionFigure(
+        SINGLING_OUT,
+        "composition",
+        "smallest_intersection",
+        "persons that look the same in two releases, at least",
+        "smallest",
+        1.0,
+    ),
     CriterionFigure(SINGLING_OUT, "singling-out", "risk", "predicates that single out a person, more than among new people"),
     CriterionFigure(LINKABILITY, "linkability", "risk", "persons whose two sides are linked, more than among new people"),
     CriterionFigure(LINKABILITY, "closeness", "identical", "published records that equal an original one", most=1.0),
     CriterionFigure(INFERENCE, TEST, "delta", "how far one person's record changes a belief about that person, at most"),
     CriterionFigure(INFERENCE, TEST, "largest_gain", "how much more probable the true value becomes for a person, at most"),
+    CriterionFigure(INFERENCE, "composition", "delta", "the same when a person is left out of two releases, at most"),
     CriterionFigure(INFERENCE, "attribute-inference", "risk", "secrets guessed from the release, more than for new people"),
 )
 QUESTIONS = {
@@ -126,7 +135,7 @@ class Criterion:
             "failed": "a limit on one of its figures is exceeded",
             "inconclusive": "measured, but a limit on one of its figures cannot be judged",
             "passed": "every limit set on its figures holds, and could have been exceeded",
-            "none": "measured, but no gate limits any of its figures: nothing is decided",
+            "none": "measured, but no gate limits any of its figures, so it is not judged",
         }[self.status]
 
     def document(self) -> dict[str, Any]:

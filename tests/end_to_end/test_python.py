@@ -20,9 +20,10 @@ TESTS = [{"sanitizer": {"name": "mondrian", "k": [2, 8]}}]
 def test_public_names_are_exactly_those_promised() -> None:
     rates = [f"discrimination_{name}" for name in ("by_value", "interval", "rate")]
     synthetic = ["Accuracy", "Closeness", "accuracy", "closeness", "flatten_events"]
+    attacks = ["AttackRisk", "attribute_inference", "linkability", "singling_out"]
     results = ["ControlSummary", "Result", "RunVerdict", "Tuning", "Verdict"]
     errors = ["DitError", "InputError", "RunError"]
-    names = [*errors, "Mondrian", "__version__", "audit", "open", "tune", *results, *rates, *synthetic]
+    names = [*errors, "Mondrian", "__version__", "audit", "open", "tune", *results, *rates, *synthetic, *attacks]
     assert sorted(dit.__all__) == sorted(names)
     assert all(getattr(dit, name) is not None for name in dit.__all__)
     with pytest.raises(AttributeError, match="no attribute 'audti'"):

@@ -13,7 +13,10 @@ import pytest
 import yaml
 
 import dit_dask as dit
+from dit_dask.audit.gates import parse
+from dit_dask.audit.verdict import Evidence, judge
 from dit_dask.errors import InputError
+from dit_dask.measures.base import MeasureEntry
 from tests.oracles import reference
 
 TOWNS = (("a", "north", "*"), ("b", "north", "*"), ("c", "south", "*"), ("d", "south", "*"))
@@ -157,6 +160,21 @@ def test_every_figure_is_that_of_plain_python(tmp_path: Path, seed: int) -> None
     np.testing.assert_array_equal(measured["intersection"], [sizes.get(person, math.nan) for person in own])
 
 
+def test_a_limit_that_two_raw_releases_would_keep_is_no_pass(tmp_path: Path) -> None:
+    first, second = snapshots(3)
+    _, entry = audit_both(tmp_path, first, second)
+    both = sorted(set(first["who"]) & set(second["who"]))
+    shares = [Counter(table["illness"]) for table in (first, second)]
+    prior = {one: sum(count[one] / count.total() for count in shares) / 2 for one in ILLNESSES}
+    known = second[second["who"].isin(both)]["illness"]
+    largest = max(sum(abs((one == true) - prior[one]) for one in ILLNESSES) for true in known)
+    assert entry["attainable"] == {"smallest_intersection": 1, "delta": pytest.approx(largest, abs=1e-12)}
+    evidence = Evidence([], [MeasureEntry("composition", "c", {}, {"name": "mondrian"}, None, [], 9, entry, [])])
+    for text in (f"composition.delta <= {largest + 0.1}", "composition.smallest_intersection >= 1"):
+        (verdict,) = judge([parse(text, "gates[0]", ["composition"])], evidence)
+        assert (verdict.status, "could not have failed" in verdict.reason) == ("inconclusive", True)
+
+
 def test_two_classes_that_share_one_value_disclose_it(tmp_path: Path) -> None:
     """Two hospitals publish 2-anonymous classes without one value for all; who was in both has the value they share."""
     first = pd.DataFrame({"who": [1, 2, 3, 4], "age": [20, 30, 50, 60], "town": list("aacc"), "illness": [*ILLNESSES, "flu"]})
@@ -214,12 +232,15 @@ def test_a_release_alone_has_intersections_and_no_delta(tmp_path: Path) -> None:
         schema=SCHEMA | {"quasi_identifiers": located},
         tests=[{"sanitizer": {"name": "mondrian", "k": 4}}],
         measures=[{"name": "composition", "with": str(tmp_path / "first.yaml"), "match": {"key": "who"}}],
-        gates=["composition.delta <= 2", "composition.smallest_intersection >= 1"],
+        gates=["composition.delta <= 2", "composition.smallest_intersection >= 2"],
         controls=False,
     )
     (entry,) = result.measures
     assert (entry["basis"], entry["delta"]) == ("releases alone", None)
-    assert [one.status for one in result.verdict.verdicts] == ["inconclusive", "passed"]
+    assert [one.status for one in result.verdict.verdicts] == [
+        "inconclusive",
+        "passed" if entry["smallest_intersection"] >= 2 else "failed",
+    ]
     side = Plain(second, 4, sorted(second["age"]))
     young = set(first["who"][first["age"] < 40])
     linked = set(first["who"]) & set(second["who"])

@@ -77,7 +77,7 @@ def measure(**keys: Any) -> MembershipMeasure:
 
 
 def inputs_of(rows: Rows, procedure: Any) -> MeasureInput:
-    return MeasureInput(pd.DataFrame(), rows, {}, None, 7, "membership", procedure)
+    return MeasureInput(pd.DataFrame(), rows, {}, None, 7, "membership", procedure=procedure)
 
 
 def found(frame: pd.DataFrame, test: dict[str, Any], sanitizer: Any = None, **keys: Any) -> MeasureResult:

@@ -96,6 +96,20 @@ def believe(sides: Sequence[Side], releases: Sequence[Release], targets: Sequenc
     return Beliefs(both, (alone[0], alone[1]))
 
 
+def attainable_delta(sides: Sequence[Side], records: Ints) -> float:
+    """Return the largest d if both releases together told the true value of each of these records of the first table.
+
+    Without the person an adversary is left with the shares of all values; a limit above this could not be exceeded so.
+    """
+    table, procedure = sides[0].table, sides[0].procedure
+    prior = _mean(*(_take(shares_of(side.release.counts), side.levels) for side in sides))
+    values, first = np.unique(table.secret[records], return_index=True)
+    codes = table.codes[records[first]]
+    certain = np.eye(len(prior))[values]
+    weighed = [procedure.weigh(beliefs, codes) for beliefs in (certain, np.repeat(prior[None], len(values), axis=0))]
+    return float(procedure.distance(*weighed).max())
+
+
 def measure_removals(sides: Sequence[Side], records: Sequence[Ints]) -> Floats:
     """Return (pairs, 4): d of both adversaries from both releases, then the larger one of each release alone.
 

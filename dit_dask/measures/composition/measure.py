@@ -22,7 +22,7 @@ from dit_dask.measures.base import (
     ReleaseOrigin,
     Section,
 )
-from dit_dask.measures.composition.beliefs import ADVERSARIES, Side, common_levels, measure_removals
+from dit_dask.measures.composition.beliefs import ADVERSARIES, Side, attainable_delta, common_levels, measure_removals
 from dit_dask.measures.composition.links import QUASI_IDENTIFIERS, SUBJECT, Intersections, Links, find_links, intersect
 from dit_dask.sanitizers import is_randomised
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
@@ -95,7 +95,11 @@ class Composition:
         pairs, of_link = _distinct_pairs(origins, links)
         found = intersect(*origins, [side.release for side in sides], links)
         values = _count_values(sides, pairs)[of_link]
-        more = head | {"is_exact": found.is_exact} | _describe_intersections(found, values, links)
+        more = (
+            head
+            | {"is_exact": found.is_exact, "attainable": {"smallest_intersection": 1}}
+            | _describe_intersections(found, values, links)
+        )
         changed = _secrets(origins[0], links.first) != _secrets(origins[1], links.second)
         more |= {"changed_values": float(np.mean(changed))}
         columns: dict[str, Any] = {
@@ -109,6 +113,7 @@ class Composition:
             return _withhold(MeasureResult(None, [], links.persons, found_alone, columns), persons[0])
         distances = np.concatenate(results)[of_link]
         more |= _describe_distances(distances, links)
+        more["attainable"] |= {"delta": attainable_delta(sides, pairs[0])}
         columns["distance"] = _of_rows(distances[:, :2].max(axis=1), links, inputs.rows.used, np.fmax)
         return _withhold(MeasureResult(more["delta"], [], links.persons, more, columns), persons[0])
 
