@@ -91,8 +91,12 @@ def next_steps(run: ReportedRun) -> Spans:
     if run.verdict.status == "failed":
         broken = any(one.gate == CLAIMS and one.status == "failed" for one in run.verdict.verdicts)
         first = "do not publish. A broken claim is a fault of the sanitizer: mend it first. " if broken else "do not publish. "
+        passing = passing_tests(run)
+        if passing:
+            first = "do not publish a release that failed. "
         return [
             first,
+            *_name_passing(passing),
             code(f"dit explain {run.name}"),
             " says who is at most risk and why; ",
             code("dit tune CONFIG"),
@@ -111,6 +115,25 @@ def next_steps(run: ReportedRun) -> Spans:
         code(f"dit gate {run.name} --fail-on 'delta > 0.1'"),
         ".",
     ]
+
+
+def passing_tests(run: ReportedRun) -> list[str]:
+    """The sanitised tests that passed every check, where nothing fails that is about the run or a measure."""
+    names = [one.test for one in run.summaries if one.is_sanitised]
+    if not all(one.passed for one in run.verdict.verdicts if one.test not in names):
+        return []
+    judged = {one.test for one in run.verdict.verdicts}
+    refused = {one.test for one in run.verdict.verdicts if not one.passed}
+    return [name for name in names if name in judged - refused]
+
+
+def _name_passing(passing: Sequence[str]) -> Spans:
+    if not passing:
+        return []
+    names: list[Span] = (
+        [code(passing[0])] if len(passing) == 1 else [f"{len(passing):,} releases, such as ", code(passing[0]), ","]
+    )
+    return [*names, " passed every check: audit the one that you want to publish alone. For the others, "]
 
 
 def _checks(verdicts: Sequence[Verdict]) -> Table:
