@@ -65,10 +65,10 @@ def test_distinct_values_ascend(values: list[int]) -> None:
 def test_the_first_row_of_a_record_is_the_first_audited_one(data: st.DataObject) -> None:
     index = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=30))
     audited = sorted(data.draw(st.sets(st.integers(0, len(index) - 1), min_size=1)))
-    rows = SimpleNamespace(index=np.array(index), table=SimpleNamespace(distinct=7))
+    rows = SimpleNamespace(table=SimpleNamespace(distinct=7))
     seen = [index[row] for row in audited]
     expected = [record not in seen[:place] for place, record in enumerate(seen)]
-    assert first_rows(SimpleNamespace(rows=rows, audited=np.array(audited))).tolist() == expected
+    assert first_rows(SimpleNamespace(rows=rows, record=np.array(seen))).tolist() == expected
 
 
 @given(st.lists(st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, np.inf]), st.booleans()), min_size=1), min_size=1))
