@@ -16,6 +16,7 @@ from dit_dask.errors import InputError
 from dit_dask.kernels.crosstab import divergences
 from dit_dask.measures.synthetic.buckets import BucketedColumn, check_bins, put_in_buckets, stack_codes
 from dit_dask.measures.synthetic.columns import Column, align
+from dit_dask.measures.synthetic.discriminator import Discriminator, discriminate
 from dit_dask.measures.synthetic.sampling import expected_distances
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Accuracy:
     rows: tuple[int, int]
     unseen: Mapping[str, float]
     """Of each categorical column: the share of synthetic cells whose label the original does not have."""
+    discriminator: Discriminator | None = None
+    """How well a classifier tells the tables apart, if asked for; None also if a table is too small for it."""
 
     @property
     def by_combination(self) -> Mapping[tuple[str, ...], Score]:
@@ -95,6 +98,7 @@ def accuracy(
     limit: int = LIMIT,
     splits: int = SPLITS,
     seed: int = 0,
+    discriminator: bool = False,
 ) -> Accuracy:
     """Compare the cross-tabulations of a synthetic table with those of the original.
 
@@ -116,6 +120,8 @@ def accuracy(
         How many random splits of the original the noise is the mean of.
     seed
         The seed of what is drawn.
+    discriminator
+        Also train a classifier to tell the tables apart.
 
     Returns
     -------
@@ -166,6 +172,7 @@ def accuracy(
         possible=sum(math.comb(len(parts), size) for size in _check_ways(ways, len(parts))),
         rows=(len(first), len(second)),
         unseen=MappingProxyType({column.name: _share_unseen(column) for column in aligned if column.kind == "categorical"}),
+        discriminator=discriminate(aligned, seed) if discriminator else None,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dit_dask.config.constraints import Field, Integer, ListOf, OneOf, Record
+from dit_dask.config.constraints import Field, Flag, Integer, ListOf, OneOf, Record
 from dit_dask.config.registry import Context
 from dit_dask.errors import InputError
 from dit_dask.measures.base import Entries, MeasureInput, MeasureKind, MeasureResult, Section
@@ -39,6 +39,7 @@ class AccuracyMeasure:
     bins: int
     ways: tuple[int, ...]
     limit: int
+    discriminator: bool
 
     def find(self, inputs: MeasureInput) -> MeasureResult:
         """Compare all combinations."""
@@ -46,7 +47,9 @@ class AccuracyMeasure:
         if compared is None:
             return MeasureResult(None, [], 0, {"reason": NO_RECORDS})
         arguments = (compared.original, compared.synthetic, self.bins, self.ways)
-        result = accuracy(*arguments, kinds=compared.kinds, limit=self.limit, seed=inputs.seed)
+        result = accuracy(
+            *arguments, kinds=compared.kinds, limit=self.limit, seed=inputs.seed, discriminator=self.discriminator
+        )
         by_value = [{"columns": list(columns), **asdict(score)} for columns, score in result.by_combination.items()]
         more = {
             "reason": None,
@@ -58,6 +61,8 @@ class AccuracyMeasure:
             "by_column": {column: asdict(score) for column, score in result.by_column.items()},
             "by_ways": {str(ways): asdict(score) for ways, score in result.by_ways.items()},
             "unseen": dict(result.unseen),
+            "discriminator_auc": None if result.discriminator is None else result.discriminator.auc,
+            "discriminator_interval": None if result.discriminator is None else list(result.discriminator.interval),
             "combinations": result.possible,
             "rows": list(result.rows),
             "dropped": compared.dropped,
@@ -73,7 +78,8 @@ def _build(parameters: Mapping[str, Any], context: Context) -> AccuracyMeasure:
     for ways in sizes:
         if ways > MOST_WAYS:
             raise InputError(f"{where}.ways must be integers from 1 to {MOST_WAYS}; got {ways}")
-    return AccuracyMeasure(parse_roles(parameters, where), parameters["bins"], tuple(sizes), parameters["limit"])
+    sizes_and_limit = (parameters["bins"], tuple(sizes), parameters["limit"])
+    return AccuracyMeasure(parse_roles(parameters, where), *sizes_and_limit, parameters["discriminator"])
 
 
 def _present(entries: Entries) -> list[Section]:
@@ -87,12 +93,13 @@ def _present(entries: Entries) -> list[Section]:
         "worst column",
         "its TVD",
         "unseen",
+        "discriminator AUC",
         "records",
     )
     rows = []
     for entry in entries:
         if entry.value is None:
-            rows.append([entry.id, *[None] * 5, entry.more["reason"], *[None] * 3])
+            rows.append([entry.id, *[None] * 5, entry.more["reason"], *[None] * 4])
             continue
         more = entry.more
         by_column = {column: float(score["tvd"]) for column, score in more["by_column"].items()}
@@ -100,8 +107,15 @@ def _present(entries: Entries) -> list[Section]:
         by_ways = ", ".join(f"{ways}: {score['tvd']:.4f}" for ways, score in more["by_ways"].items())
         levels = (more["tvd"], more["expected"]["tvd"], more["noise"]["tvd"], by_ways, more["hellinger"])
         unseen = max(more.get("unseen", {}).values(), default=None)
-        rows.append([entry.id, *levels, worst, by_column[worst], unseen, entry.records])
+        rows.append([entry.id, *levels, worst, by_column[worst], unseen, _describe_auc(more), entry.records])
     return [Section("Accuracy", ABOUT, header, rows)]
+
+
+def _describe_auc(more: Mapping[str, Any]) -> str | None:
+    if more.get("discriminator_auc") is None:
+        return None
+    low, high = more["discriminator_interval"]
+    return f"{more['discriminator_auc']:.3f} ({low:.3f} to {high:.3f})"
 
 
 KIND = MeasureKind(
@@ -116,6 +130,9 @@ KIND = MeasureKind(
                 description="how many columns are combined, up to 4; one size or several",
             ),
             "limit": Field(Integer(1), LIMIT, description="combinations of one size; of more a seeded subset is taken"),
+            "discriminator": Field(
+                Flag(), False, description="also train a classifier to tell the tables apart, and give its AUC"
+            ),
         }
     ),
     _build,
