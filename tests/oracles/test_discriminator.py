@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 import dit_dask as dit
+from dit_dask.measures.synthetic import discriminator
 from dit_dask.measures.synthetic.discriminator import auc_with_variance
 
 
@@ -49,6 +52,34 @@ def test_row_order_changes_nothing_and_copies_are_not_recognised() -> None:
     copied = dit.accuracy(table, table, ways=1, discriminator=True).discriminator
     assert copied is not None
     assert copied.auc == pytest.approx(0.5)
+
+
+@settings(deadline=None, max_examples=8)
+@given(orders=st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)))
+def test_the_rows_that_are_drawn_do_not_depend_on_the_order_of_rows(orders: tuple[int, int]) -> None:
+    tables = people(130, 1), people(90, 2, shift=0.5)
+    shuffled = [table.sample(frac=1, random_state=order) for table, order in zip(tables, orders, strict=True)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(discriminator, "MOST_ROWS", 60)
+        found = dit.accuracy(*tables, ways=1, discriminator=True).discriminator
+        assert found == dit.accuracy(*shuffled, ways=1, discriminator=True).discriminator
+    assert found is not None
+    assert found.rows == (60, 60)
+
+
+SMALL = people(8, 1)  # fewer rows than the folds need
+CONSTANT = pd.DataFrame({"x": 1.0, "y": 2, "c": "a"}, index=range(60))  # one distinct record, so one fold
+
+
+@pytest.mark.parametrize(("table", "asked"), [(SMALL, True), (CONSTANT, True), (people(60, 1), False)])
+def test_a_gate_on_an_area_that_is_not_there_is_never_passed(table: pd.DataFrame, asked: bool) -> None:
+    schema = {"quasi_identifiers": {"x": {"kind": "numeric"}, "c": {"kind": "categorical"}}, "sensitive": "y"}
+    tests = [{"sanitizer": "resample", "repeats": 2, "records": {"sample": 1}}]
+    measures = [{"name": "accuracy", "discriminator": asked}]
+    result = dit.audit(table, schema=schema, tests=tests, measures=measures, gates=["accuracy.discriminator_auc <= 1"])
+    assert {entry.get("discriminator_auc") for entry in result.measures} == {None}
+    assert {verdict.status for verdict in result.verdict.verdicts} == {"inconclusive"}
+    assert result.verdict.status == "inconclusive"
 
 
 def test_a_gate_judges_the_area() -> None:

@@ -35,9 +35,7 @@ def discriminate(columns: Sequence[Column], seed: int) -> Discriminator | None:
 
     Equal records are in the same fold: a copy is not recognised by having been trained on.
     """
-    sides = [_features(columns, frame) for frame in (0, 1)]
-    chosen = [_sample(len(side), seed, place) for place, side in enumerate(sides)]
-    first, second = (side[rows] for side, rows in zip(sides, chosen, strict=True))
+    first, second = (_sample(_features(columns, frame), seed, frame) for frame in (0, 1))
     if min(len(first), len(second)) < 2 * FOLDS:
         return None
     records = np.concatenate([first, second])
@@ -61,10 +59,12 @@ def discriminate(columns: Sequence[Column], seed: int) -> Discriminator | None:
     return Discriminator(area, (max(0.0, area - spread), min(1.0, area + spread)), (len(first), len(second)))
 
 
-def _sample(rows: int, seed: int, place: int) -> Ints:
-    if rows <= MOST_ROWS:
-        return np.arange(rows)
-    return np.sort(seeds.stream(seed, "discriminator", "rows", place).choice(rows, MOST_ROWS, replace=False))
+def _sample(records: Floats, seed: int, frame: int) -> Floats:
+    """Return at most MOST_ROWS of (n, d) records, sorted: what is drawn must not depend on the order of rows."""
+    records = records[np.lexsort(records.T)]
+    if len(records) <= MOST_ROWS:
+        return records
+    return records[seeds.stream(seed, "discriminator", "rows", frame).choice(len(records), MOST_ROWS, replace=False)]
 
 
 def _folds(records: Floats, seed: int) -> Ints:
