@@ -1,6 +1,6 @@
 """How often closeness raises a false alarm, and how often it finds a leak.
 
-python benchmarks/closeness_error_rates.py [--runs N] [--only false-alarms | power]
+python benchmarks/closeness_error_rates.py [--runs N] [--only false-alarms | power] [--first SEED] [--cases NAME …]
 False alarms: ten kinds of tables at eight sizes of training, synthetic and holdout, drawn independently from one population.
 Power: 4,000 records of each on 13 columns of Adult, with leaks and with honest but protected tables.
 """
@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 import dit_dask as dit
 from dit_dask.inputs import datasets
@@ -136,8 +137,8 @@ def false_alarms(runs: int) -> None:
             mark = "" if all(rate <= limit for rate, limit in zip(rates, most, strict=True)) else " (!)"
             cells.append(f"{rates[0]:.3f} {rates[1]:.3f}{mark}")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
-    total = [float((np.array(everything) <= level + 1e-12).mean()) for level in (0.01, 0.05)]
-    print(f"\nAll {len(everything):,} runs: {total[0]:.4f} and {total[1]:.4f}")
+    total = [show_share(int((np.array(everything) <= level + 1e-12).sum()), len(everything)) for level in (0.01, 0.05)]
+    print(f"\nAll runs: {total[0]} at 0.01 and {total[1]} at 0.05")
 
 
 def copies(training: pd.DataFrame, fresh: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -206,35 +207,42 @@ def clipped(training: pd.DataFrame, fresh: pd.DataFrame, _rng: np.random.Generat
 CASES = (copies, noisy, shifted, five_columns, rare_numbers, unchanged, rare_protected, clipped)
 
 
-def power(runs: int, distances: list[str], names: list[str]) -> None:
+def power(runs: int, distances: list[str], names: list[str], first: int) -> None:
     """Print how often each case is found, passes, or is undecided, and the median of the smallest leak."""
-    print(f"\n{ROWS:,} training, synthetic and holdout records of Adult, level 0.01, {runs} runs each\n")
+    print(f"\n{ROWS:,} training, synthetic and holdout records of Adult, level 0.01, {runs} runs each from seed {first} on\n")
     print("| synthetic table | columns, distance | found | passed | undecided | smallest leak, median |\n" + "|---" * 6 + "|")
     for distance in distances:
         for case in (case for case in CASES if case.__name__ in names):
-            show_power(case, adult(), f"13, {distance}", distance, runs)
-    show_power(copies, adult(with_weights=True), "14, with fnlwgt, gower", "gower", runs)
+            show_power(case, adult(), f"13, {distance}", distance, range(first, first + runs))
+    show_power(copies, adult(with_weights=True), "14, with fnlwgt, gower", "gower", range(first, first + runs))
 
 
-def show_power(case: Callable[..., pd.DataFrame], people: pd.DataFrame, what: str, distance: str, runs: int) -> None:
+def show_power(case: Callable[..., pd.DataFrame], people: pd.DataFrame, what: str, distance: str, runs: range) -> None:
     """Print the line of one case."""
     verdicts, leaks = [], []
-    for run in range(runs):
+    for run in runs:
         rng = np.random.default_rng([run, 7])
         order = rng.permutation(len(people))[: 3 * ROWS].reshape(3, ROWS)
         training, holdout, fresh = (people.iloc[rows].reset_index(drop=True) for rows in order)
         found = dit.closeness(training, case(training, fresh, rng), holdout, distance)
         verdicts.append(found.passed)
         leaks += [] if found.smallest_leak is None else [found.smallest_leak]
-    shares = [np.mean([verdict is value for verdict in verdicts]) for value in (False, True, None)]
+    shares = [show_share(sum(verdict is value for verdict in verdicts), len(verdicts)) for value in (False, True, None)]
     leak = f"{np.median(leaks):.2%}" if leaks else ""
-    print(f"| {case.__doc__} | {what} | " + " | ".join(f"{share:.2f}" for share in shares) + f" | {leak} |", flush=True)
+    print(f"| {case.__doc__} | {what} | " + " | ".join(shares) + f" | {leak} |", flush=True)
+
+
+def show_share(count: int, runs: int) -> str:
+    """Write a number of runs with its exact (Clopper and Pearson) interval of 95%."""
+    low, high = stats.binomtest(count, runs).proportion_ci(0.95, method="exact")
+    return f"{count} of {runs} ({low:.3f} to {high:.3f})"
 
 
 def main() -> None:
     """Print Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the first seed of the runs of power")
     parser.add_argument("--only", choices=["false-alarms", "power"])
     parser.add_argument("--distances", nargs="+", default=["gower", "buckets"])
     parser.add_argument("--cases", nargs="+", default=[case.__name__ for case in CASES])
@@ -242,7 +250,7 @@ def main() -> None:
     if options.only != "power":
         false_alarms(options.runs)
     if options.only != "false-alarms":
-        power(options.runs, options.distances, options.cases)
+        power(options.runs, options.distances, options.cases, options.first)
 
 
 if __name__ == "__main__":

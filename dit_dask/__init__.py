@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dit_dask.deciding.tuning import Tuning
     from dit_dask.errors import DitError, InputError, RunError
     from dit_dask.execution.rates import discrimination_by_value, discrimination_interval, discrimination_rate
+    from dit_dask.measures.attacks.frames import attribute_inference, linkability, singling_out
+    from dit_dask.measures.attacks.risk import AttackRisk
     from dit_dask.measures.synthetic.accuracy import Accuracy, accuracy
     from dit_dask.measures.synthetic.closeness import Closeness
     from dit_dask.measures.synthetic.events import flatten_events
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Accuracy",
+    "AttackRisk",
     "Closeness",
     "ControlSummary",
     "DitError",
@@ -38,13 +41,16 @@ __all__ = [
     "Verdict",
     "__version__",
     "accuracy",
+    "attribute_inference",
     "audit",
     "closeness",
     "discrimination_by_value",
     "discrimination_interval",
     "discrimination_rate",
     "flatten_events",
+    "linkability",
     "open",
+    "singling_out",
     "tune",
 ]
 
@@ -54,6 +60,8 @@ _NAMES = {
     "audit.controls": ("ControlSummary",),
     "audit.verdict": ("RunVerdict", "Verdict"),
     "errors": ("DitError", "InputError", "RunError"),
+    "measures.attacks.frames": ("attribute_inference", "linkability", "singling_out"),
+    "measures.attacks.risk": ("AttackRisk",),
     "measures.synthetic.accuracy": ("Accuracy", "accuracy"),
     "measures.synthetic.closeness": ("Closeness",),
     "measures.synthetic.events": ("flatten_events",),

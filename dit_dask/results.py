@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dit_dask.audit.disclosure import exact_folder, read_results
+from dit_dask.audit.other_audit import read_run_config
 from dit_dask.audit.parts import read_distances
 from dit_dask.audit.statistics import by_name
 from dit_dask.audit.summary import TestSummary, read_complete, read_curves
@@ -16,7 +17,7 @@ from dit_dask.audit.verdict import RunVerdict
 from dit_dask.deciding.explanation import explain
 from dit_dask.deciding.figures import figures_of
 from dit_dask.deciding.frontier import choose_loss, find_frontier
-from dit_dask.deciding.reopening import AuditInputs, make_case, read_run_config, reopen_inputs, with_private, worst_test
+from dit_dask.deciding.reopening import AuditInputs, make_case, reopen_inputs, with_private, worst_test
 from dit_dask.errors import InputError, describe_value, unknown
 from dit_dask.inputs.load import load_with
 from dit_dask.measures.base import MeasureEntry

@@ -20,6 +20,7 @@ from dit_dask.audit.journal import Journal, Opened, open_journal
 from dit_dask.audit.judging import judge_run
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
 from dit_dask.audit.measure_plan import MeasurePlan, build_measure_plan, columns_of
+from dit_dask.audit.other_audit import OpenedAudit, read_other_config
 from dit_dask.audit.plan import TestPlan
 from dit_dask.audit.state import TestState
 from dit_dask.audit.stored_run import StoredRun
@@ -39,7 +40,7 @@ from dit_dask.execution.stall import Watchdog
 from dit_dask.inputs.load import load, load_with
 from dit_dask.inputs.person_ids import repeated_person_ids
 from dit_dask.inputs.source import check_source, read_text
-from dit_dask.measures.base import MeasureEntry
+from dit_dask.measures.base import AuditSource, MeasureEntry
 from dit_dask.reporting.publish import publish
 from dit_dask.storage.folder import Folder, output_folder
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
@@ -134,7 +135,8 @@ def prepare(config: Config, frame: pd.DataFrame | None = None, left_out: Bools |
 
     output = output_folder(config.output)
     built, code = external.prepare_sanitizers(build_tests(config, rows, read), config, output)
-    measure_plan = None if cells is None else build_measure_plan(config, rows, cells, built, read)
+    open_audit = partial(_open_audit, config, output)
+    measure_plan = None if cells is None else build_measure_plan(config, rows, cells, built, read, open_audit)
     measured = None if measure_plan is None else measure_plan.digest
     digest = run_digest(config, rows, [test.parameters for test in built], digests | code, measured)
     folder = output.child(f"{config.name}-{digest}")
@@ -142,6 +144,20 @@ def prepare(config: Config, frame: pd.DataFrame | None = None, left_out: Bools |
     prepared = PreparedRun(config, rows, built, parsed, measure_plan, output, folder, ids)
     closed = frozenset(_list_personal_data(prepared))
     return replace(prepared, folder=replace(prepared.folder, closed=closed))
+
+
+def _open_audit(config: Config, output: Folder, source: AuditSource, where: str) -> OpenedAudit:
+    """Load the table of another audit and build its tests, as its own run would."""
+    other, digest = read_other_config(source.path, config.folder, where)
+    try:
+        rows, cells = load_with(other, list(source.columns), None, external_columns(other))
+        if digest is not None and rows.digest() != digest:
+            raise InputError("the table of this run has changed since; give a config of the right one instead")
+        built = build_tests(other, rows, lambda path, place: read_text(path, other, place))
+        tests, _ = external.prepare_sanitizers(built, other, output)
+    except InputError as error:
+        raise InputError(f"{where}.with: {error}", hidden=error.hidden) from error
+    return OpenedAudit(cells, rows, tests)
 
 
 @dataclass(frozen=True, eq=False)

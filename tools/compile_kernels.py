@@ -44,6 +44,8 @@ def main() -> None:
     numbers = [pd.DataFrame(np.random.default_rng(seed).normal(size=(700, 20))).add_prefix("x") for seed in range(3)]
     for distance in ("gower", "euclidean"):  # many columns: all rows are compared
         dit.closeness(*numbers, distance=distance)
+    dit.singling_out(*numbers, columns=["x0", "x1", "x2"])
+    dit.linkability(*numbers, (["x0"], ["x1"]), columns=["x0", "x1"])
     dit.discrimination_rate(people["occupation"], people[["age", "education"]])
 
 

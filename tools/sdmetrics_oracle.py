@@ -9,26 +9,11 @@ tables by column and pair of columns.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
-import venv
 from itertools import combinations
-from pathlib import Path
 
-PINS = Path(__file__).with_name("sdmetrics-constraints.txt")
-
-
-def python_of(environment: Path) -> Path:
-    """The interpreter of the environment, made and filled where there is none."""
-    python = environment / "bin" / "python"
-    done = environment / ".complete"
-    if not done.exists():
-        venv.create(environment, with_pip=True, clear=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--constraint", str(PINS), "sdmetrics"], check=True, stdout=sys.stderr)
-        done.touch()
-    return python
+from oracle_environment import run_inside
 
 
 def answer(training: str, synthetic: str, binned: str, binned_synthetic: str) -> dict[str, object]:
@@ -57,5 +42,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "--inside":
         print(json.dumps(answer(*sys.argv[2:])))
     else:
-        inside = [str(python_of(Path(sys.argv[1]))), "-W", "ignore", __file__, "--inside", *sys.argv[2:]]
-        sys.exit(subprocess.run(inside, check=False).returncode)
+        sys.exit(run_inside("sdmetrics", __file__, sys.argv[1:]))

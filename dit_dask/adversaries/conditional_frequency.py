@@ -21,12 +21,15 @@ class ConditionalFrequency:
 
     def beliefs(self, release: Release, _encoder: Encoder, target: Codes) -> Floats:
         """A target that no class covers takes the counts of the node its path ends in, or of the whole release."""
-        if release.tree is not None:
-            chosen = release.counts[release.tree.descend(target)]
-        else:
-            chosen = release.counts[release.covers(target).all(axis=1)]
-            chosen = chosen if len(chosen) else release.counts
-        return shares_of(chosen)
+        return shares_of(counts_about(release, target))
+
+
+def counts_about(release: Release, target: Codes) -> Ints:
+    """Return (c, n): the counts of the classes that a target may be in."""
+    if release.tree is not None:
+        return release.counts[release.tree.descend(target)]
+    chosen = release.counts[release.covers(target).all(axis=1)]
+    return chosen if len(chosen) else release.counts
 
 
 def shares_of(counts: Ints) -> Floats:

@@ -328,12 +328,35 @@ def _judge_figure(gate: Gate, evidence: Evidence) -> list[Verdict]:
         value = entry.value if gate.figure == "value" else entry.more.get(gate.figure)
         value = number_of(value) if isinstance(value, str) and value in ("inf", "-inf") else value
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-            reason = f"{gate.label} is no number here"
+            why = entry.more.get("reason")
+            reason = f"{gate.label} is no number here{f': {why}' if why else ''}"
             verdicts.append(Verdict("inconclusive", gate.text, entry.id, None, gate.limit, reason))
             continue
-        status: Status = "passed" if gate.holds(value) else "failed"
-        verdicts.append(Verdict(status, gate.text, entry.id, float(value), gate.limit, f"{gate.label} is {value:.6g}"))
+        status, more = _judge_estimate(gate, entry, value)
+        verdicts.append(Verdict(status, gate.text, entry.id, float(value), gate.limit, f"{gate.label} is {value:.6g}{more}"))
     return verdicts or [_nothing_measured(gate)]
+
+
+def _judge_estimate(gate: Gate, entry: MeasureEntry, value: float) -> tuple[Status, str]:
+    """Judge a figure of a measure; both ends of its interval must agree, and what could not have failed does not pass.
+
+    A measure may say of its figures: `intervals` and `attainable`, what a leak of everything would give, each by the name of
+    the figure, and `doubts`, reasons why none of them can pass.
+    """
+    holds, more = gate.holds(value), ""
+    interval = entry.more.get("intervals", {}).get(gate.figure)
+    if interval is not None:
+        low, high = interval
+        more = f" ({low:.4g} to {high:.4g} with 95% confidence)"
+        if {gate.holds(low), gate.holds(high)} != {holds}:
+            return "inconclusive", f"{more}, on both sides of the limit: more records or releases might decide"
+    if not holds:
+        return "failed", more
+    reasons = list(entry.more.get("doubts", ()))
+    attainable = entry.more.get("attainable", {}).get(gate.figure)
+    if attainable is not None and gate.holds(attainable):
+        reasons.insert(0, f"a leak of everything would show only {attainable:.4g}, so this gate could not have failed")
+    return ("inconclusive", f"{more}, but {'; '.join(reasons)}") if reasons else ("passed", more)
 
 
 def _judge_passed(gate: Gate, evidence: Evidence) -> list[Verdict]:

@@ -172,6 +172,7 @@ def compare(options: argparse.Namespace) -> int:
 def show_history(options: argparse.Namespace) -> int:
     """dit history."""
     from dit_dask.audit import index
+    from dit_dask.execution.progress import choose_progress
     from dit_dask.reporting import history
     from dit_dask.storage.documents import dump_json
 
@@ -179,6 +180,8 @@ def show_history(options: argparse.Namespace) -> int:
     runs = history.named(index.read(output), options.name)
     is_judged = options.fail_on_rise
     write_lines(dump_json(history.document(output.url, runs, is_judged=is_judged)) if options.json else history.text(runs))
+    for warning in [] if options.json else history.compositions(output.url, runs):
+        choose_progress(quiet=False).note(f"warning: {warning}")
     return GATE_FAILED if options.fail_on_rise and history.rises(runs) else OK
 
 

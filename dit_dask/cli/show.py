@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from dit_dask.cli import printing
     from dit_dask.reporting.documents import run_document
     from dit_dask.reporting.markdown import markdown
-    from dit_dask.reporting.text import next_command
+    from dit_dask.reporting.text import criteria_lines, next_command
     from dit_dask.storage.documents import dump_json
     from dit_dask.storage.folder import Folder
     from dit_dask.storage.location import Location
@@ -44,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
         return OK
     width = None if options.wide else printing.terminal_width()
     printing.print_run(summaries, measures, verdict, folder.url, width=width)
+    for line in criteria_lines(summaries, measures, verdict):
+        write_lines(line)
     for warning in verdict.warnings:
         sys.stderr.write(f"dit: warning: {escape_text(warning)}\n")
     sys.stderr.write(f"dit: next: {escape_text(next_command(verdict.status, folder.url, summaries))}\n")

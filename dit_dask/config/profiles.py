@@ -15,22 +15,25 @@ class Profile:
 
 
 INFERENCE = " It says nothing about what is inferred without re-identification: set a gate on delta beside it."
+CHECKED = " The figure was compared with secondary sources, not with the guidance itself: read it first."
 PROFILES = {
     "ema-0.09": Profile(
         ("smallest_class >= 11", "claims hold"),
-        "European Medicines Agency, external guidance on the implementation of policy 0070 (publication of clinical data): the "
-        "probability of re-identification of any participant is at most 0.09. Taken here as a smallest class of 11 "
-        "(1/11 = 0.0909, which the guidance rounds to 0.09), for an attacker who knows that the person is in the table."
-        + INFERENCE,
+        "European Medicines Agency, external guidance on the implementation of policy 0070 (publication of clinical data), "
+        "EMA/90915/2016: it recommends a threshold of 0.09 for the probability of re-identification. "
+        "Taken here as a smallest class of 11 (1/11 = 0.0909, rounded to 0.09), for an attacker who knows that the "
+        "person is in the table." + CHECKED + INFERENCE,
     ),
     "health-canada-0.09": Profile(
         ("smallest_class >= 11", "claims hold"),
-        "Health Canada, guidance on the public release of clinical information: a threshold of 0.09 for the probability of "
-        "re-identification. Taken here as a smallest class of 11 (1/11 = 0.0909)." + INFERENCE,
+        "Health Canada, guidance on the public release of clinical information: it recommends a threshold of 0.09 for the "
+        "probability of re-identification. Taken here as a smallest class of 11 (1/11 = 0.0909, rounded to 0.09)."
+        + CHECKED
+        + INFERENCE,
     ),
     "cell-size-5": Profile(
         ("smallest_class >= 5", "claims hold"),
-        "A smallest cell of five (a probability of 0.2), a common rule for health data that is released under a contract; "
-        "not meant for public releases." + INFERENCE,
+        "A smallest cell of five (a probability of 0.2), a rule of thumb for health data that is released under a contract; "
+        "not meant for public releases. No single document is its source." + INFERENCE,
     ),
 }

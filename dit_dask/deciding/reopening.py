@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.audit.build import build_tests, external_columns
-from dit_dask.audit.grammar import check_config, read_config
 from dit_dask.audit.manifest import Manifest
+from dit_dask.audit.other_audit import read_run_config
 from dit_dask.audit.parts import read_distances
 from dit_dask.audit.summary import TestSummary, read_complete
 from dit_dask.audit.test import Test
@@ -101,35 +100,6 @@ def worst_test(summaries: Sequence[TestSummary]) -> str:
 
 def _reader(config: Config) -> Any:
     return lambda path, where: read_text(path, config, where)
-
-
-def read_run_config(manifest: Manifest, data: str | None = None, path: str | None = None) -> Config:
-    """The config of a run, of the manifest or of its own file; its measures are left out."""
-    if path is not None:
-        checked = read_config(path)
-    else:
-        checked = check_config(_without_nulls(manifest.config) | {"measures": [], "gates": []}, _config_folder(manifest))
-    checked = replace(checked, measures=(), gates=())
-    if data is None:
-        return checked
-    source = data if "://" in data else str(Path(data).expanduser().absolute())
-    return replace(checked, data=replace(checked.data, source=source, storage_options={}))
-
-
-def _without_nulls(value: Any) -> Any:
-    """A document without the keys that were not given."""
-    if isinstance(value, Mapping):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
-
-
-def _config_folder(manifest: Manifest) -> str:
-    """The folder that inputs are relative to: that from which the source leads to the file that was read, or this one."""
-    source = manifest.config["data"]["source"]
-    path = str(manifest.files[0]).removeprefix("file://") if manifest.files else ""
-    if isinstance(source, str) and path.startswith("/") and path.endswith(f"/{source.removeprefix('./')}"):
-        return path.removesuffix(source.removeprefix("./")).rstrip("/") or "/"
-    return str(Path.cwd())
 
 
 def _load(config: Config, manifest: Manifest, folder: Folder, frame: pd.DataFrame | None) -> tuple[Rows, Any]:

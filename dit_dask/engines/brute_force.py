@@ -137,11 +137,13 @@ def _all_releases(
     """Yield for each record the release that each procedure learns from: one for each table, made at the same time."""
     first = {id(table): (table, procedure) for table, procedure in zip(tables, procedures, strict=True)}
     places = [list(first).index(id(table)) for table in tables]
-    for releases in zip(*(_releases(table, records, one, repeat) for table, one in first.values()), strict=True):
+    for releases in zip(*(releases_without(table, records, one, repeat) for table, one in first.values()), strict=True):
         yield [releases[place] for place in places]
 
 
-def _releases(table: Table, records: Sequence[int], procedure: ReleaseProcedure, repeat: int) -> Iterator[Release | str]:
+def releases_without(
+    table: Table, records: Sequence[int], procedure: ReleaseProcedure, repeat: int = 0
+) -> Iterator[Release | str]:
     """Sanitise the table without each record, or its person, all at once where the sanitizer can; a failure is a text."""
     sanitizer = procedure.sanitizer
     if isinstance(sanitizer, LeavesOneOut):

@@ -11,10 +11,16 @@ MEASURES: Registry[Measure] = Registry(
     "dit_dask.measures",
     {
         "discrimination": "dit_dask.measures.discrimination.measure:KIND",
+        "composition": "dit_dask.measures.composition.measure:KIND",
+        "downcoding": "dit_dask.measures.downcoding.measure:KIND",
         "accuracy": "dit_dask.measures.synthetic.accuracy_measure:KIND",
         "reidentification": "dit_dask.measures.reidentification.measure:KIND",
         "utility": "dit_dask.measures.utility.measure:KIND",
+        "membership": "dit_dask.measures.membership.measure:KIND",
         "closeness": "dit_dask.measures.synthetic.closeness_measure:KIND",
+        "singling-out": "dit_dask.measures.attacks.measure:SINGLING_OUT",
+        "linkability": "dit_dask.measures.attacks.measure:LINKABILITY",
+        "attribute-inference": "dit_dask.measures.attacks.measure:INFERENCE",
     },
 )
 

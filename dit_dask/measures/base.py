@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from dit_dask.engines.influence import Procedure
+
 OTHER_TABLE = OneOf(
     [
         (str, Text()),
@@ -49,13 +51,32 @@ class Source:
         return cls(value["source"], value["storage_options"], wanted)
 
 
+@dataclass(frozen=True)
+class AuditSource:
+    """Another audit that a measure needs: a config file or a finished run, one of its tests, and columns beside its schema."""
+
+    path: str = field(repr=False)
+    test: str | None = None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseOrigin:
+    """What a release is made from: the used rows as read, the rows of the test that publishes it, and how it is published."""
+
+    frame: pd.DataFrame = field(repr=False)
+    rows: Rows = field(repr=False)
+    procedure: Procedure = field(repr=False)
+
+
 @dataclass(frozen=True, eq=False)
 class MeasureInput:
     """What a measure computes from.
 
     `frame` has the used rows in order (its index is `record`), with the schema's columns and those that the measure
     declares, as read; missing cells are None or NaN. `release` is what a sanitizer of the run publishes, where the measure
-    is of releases.
+    is of releases; `origin` and `audits` are there where the kind says that it sanitises, and that it needs other audits.
+    `procedure` has the sanitizer itself, where the measure is of sanitizers; `rows` are then those of its test.
     """
 
     frame: pd.DataFrame
@@ -64,10 +85,22 @@ class MeasureInput:
     release: Release | None
     seed: int
     measure: str
+    origin: ReleaseOrigin | None = None
+    audits: Mapping[str, ReleaseOrigin] = field(default_factory=dict)
+    is_random: bool = False  # the release is drawn at random: its records belong to nobody
+    procedure: Procedure | None = None
 
     def stream(self, *purpose: object) -> np.random.Generator:
         """Open the measure's own random stream for a purpose."""
         return seeds.stream(self.seed, "measure", self.measure, *purpose)
+
+
+@dataclass(frozen=True, eq=False)
+class SanitizerInput:
+    """A sanitizer of the run with the rows that its test sanitises, for measures of sanitizers."""
+
+    procedure: Procedure
+    rows: Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +228,8 @@ def present_values(entries: Entries) -> list[Section]:
     return [Section(entries[0].measure, "", ("measure", "value", "records"), rows)]
 
 
-def nothing(_parameters: Mapping[str, Any]) -> dict[str, Source]:
-    """No other table is needed."""
+def nothing(_parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """No other table or audit is needed."""
     return {}
 
 
@@ -205,13 +238,18 @@ class MeasureKind(Kind[Measure]):
     """A registered measure; what it needs must be known from its parameters alone, before any data is read.
 
     `columns` names columns of the source (None: all); `tables` names other tables; `of_releases` tells whether it is taken
-    of every release of the run, and of the original for comparison, instead of the table itself.
+    of every release of the run, and of the original for comparison, instead of the table itself. `audits` names other audits;
+    `sanitises` tells whether it needs the sanitizer of each release, and is not taken of the original; `of_sanitizers`,
+    whether it makes releases itself, with every sanitizer of the tests.
     """
 
     columns: Callable[[Mapping[str, Any]], Sequence[str] | None] = lambda _parameters: None
     tables: Callable[[Mapping[str, Any]], Mapping[str, Source]] = nothing
+    audits: Callable[[Mapping[str, Any]], Mapping[str, AuditSource]] = nothing
     of_releases: Callable[[Mapping[str, Any]], bool] = lambda _parameters: False
+    sanitises: bool = False
     present: Callable[[Entries], Sequence[Section]] = present_values
+    of_sanitizers: bool = False
 
     def __post_init__(self) -> None:
         """Give every measure the keys that all measures have."""

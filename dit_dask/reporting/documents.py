@@ -8,6 +8,7 @@ from typing import Any
 from dit_dask.audit.summary import TestSummary
 from dit_dask.audit.verdict import RunVerdict
 from dit_dask.measures.base import Entries
+from dit_dask.reporting.criteria import describe_criteria
 
 
 def run_document(url: str, summaries: Sequence[TestSummary], measures: Entries, verdict: RunVerdict) -> dict[str, Any]:
@@ -18,5 +19,6 @@ def run_document(url: str, summaries: Sequence[TestSummary], measures: Entries, 
         "status": verdict.status,
         "tests": [summary.document() for summary in summaries],
         "measures": [entry.document() for entry in measures],
+        "criteria": [one.document() for one in describe_criteria(summaries, measures, verdict)],
         **{key: judged[key] for key in ("verdicts", "controls", "warnings")},
     }

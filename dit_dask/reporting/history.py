@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any
 
 from dit_dask.audit.index import IndexEntry, TestFigures
@@ -59,6 +60,28 @@ def is_rise(old: TestFigures, new: TestFigures) -> bool:
     return least > most + ROUNDING * max(1.0, abs(most))
 
 
+def compositions(url: str, runs: Sequence[IndexEntry]) -> list[str]:
+    """Warn where the newest release of a name is not the first: other data was audited under it before.
+
+    The index does not say who is in a table. The same name and other data is what a schedule of the same people looks like.
+    """
+    warnings = []
+    output = url.rstrip("/") if "://" in url else str(Path(url).absolute())  # a config's inputs are relative to its own folder
+    for name in dict.fromkeys(run.name for run in runs):
+        own = [run for run in runs if run.name == name]
+        newest = own[-1]
+        earlier = {run.fingerprint: run.run for run in own if run.fingerprint != newest.fingerprint}
+        if earlier:
+            measure = f"[{{name: composition, with: {output}/{list(earlier.values())[-1]}, match: {{key: COLUMN}}}}]"
+            several = f"{len(earlier):,} earlier release{'s' if len(earlier) > 1 else ''} on other data"
+            warnings.append(
+                f"{name}: {newest.run} is composed with {several}: if some of the same persons are in them, whoever has two "
+                f"can intersect their classes, which no delta of one release shows; measure it: dit run CONFIG --set "
+                f"'measures={measure}' (without match where the schema has a subject)"
+            )
+    return warnings
+
+
 def _series(runs: Sequence[IndexEntry]) -> list[list[IndexEntry]]:
     ordered = sorted(runs, key=lambda run: run.series)  # stable: within a series the order of completion stays
     return [list(group) for _, group in groupby(ordered, key=lambda run: run.series)]
@@ -74,7 +97,14 @@ def document(url: str, runs: Sequence[IndexEntry], *, is_judged: bool = False) -
     tests = [{"test": test, "run": run.run} | one.document() for run in newest for test, one in run.tests.items()]
     verdicts = [_verdict(rise).document() for rise in found] if is_judged else []
     status = ("failed" if found else "passed") if is_judged else "none"
-    head = {"run": url, "status": status, "tests": tests, "measures": [], "verdicts": verdicts, "warnings": []}
+    head = {
+        "run": url,
+        "status": status,
+        "tests": tests,
+        "measures": [],
+        "verdicts": verdicts,
+        "warnings": compositions(url, runs),
+    }
     listed = [asdict(rise) | {"before": plain(rise.before), "after": plain(rise.after)} for rise in found]
     return head | {"runs": [run.document() for run in runs], "rises": listed}
 

@@ -1,7 +1,8 @@
 """The statement of an evidence pack, under the headings that assessors look for.
 
 Headings are those of ISO/IEC 27559 (clauses 6 to 9) and of the anonymisation reports of the European Medicines Agency and
-Health Canada. What the audit knows is filled in; what only the owner of the data knows is marked.
+Health Canada. The titles of the clauses are those in the published table of contents of AS/NZS ISO/IEC 27559:2024, which
+adopts ISO/IEC 27559:2022 unchanged. What the audit knows is filled in; what only the owner of the data knows is marked.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dit_dask.reporting.blocks import (
     codes,
     paragraph,
 )
+from dit_dask.reporting.sections.criteria import criteria_blocks
 from dit_dask.reporting.sections.scale import gates_of
 from dit_dask.reporting.sections.verdict import worst_test
 from dit_dask.reporting.text import NOTHING, WORDS, control_names, number
@@ -31,8 +33,8 @@ TO_COMPLETE = "To be completed by the owner of the data: "
 
 
 def statement(run: ReportedRun) -> list[ReportSection]:
-    """All sections, in the order of the two standards."""
-    return [_about(run), *_iso(run), *_ema(run)]
+    """All sections, in the order of the two standards, then the three criteria."""
+    return [_about(run), *_iso(run), *_ema(run), _criteria(run)]
 
 
 def open_point(words: str) -> Paragraph:
@@ -113,6 +115,11 @@ def _ema(run: ReportedRun) -> list[ReportSection]:
         ReportSection("ema-threshold", "Anonymisation report: Threshold", _threshold(run)),
         ReportSection("ema-residual-risk", "Anonymisation report: Residual risk", [*_residual_risk(run), utility]),
     ]
+
+
+def _criteria(run: ReportedRun) -> ReportSection:
+    blocks = [*criteria_blocks(run), open_point("why these limits answer the three questions for this release.")]
+    return ReportSection("criteria", "Opinion 05/2014 (WP216): singling out, linkability, inference", blocks)
 
 
 def _variables(run: ReportedRun) -> list[Block]:

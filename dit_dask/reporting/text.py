@@ -9,10 +9,11 @@ from typing import Any
 from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.statistics import Figure, Output, Statistic, by_name
 from dit_dask.audit.summary import TestSummary, worst_adversary
-from dit_dask.audit.verdict import Verdict
+from dit_dask.audit.verdict import RunVerdict, Verdict
 from dit_dask.errors import escape_text
 from dit_dask.measures import MEASURES, kind_of
 from dit_dask.measures.base import Entries, MeasureEntry, Section, present_values
+from dit_dask.reporting.criteria import describe_criteria
 
 NOTHING = "–"
 WORDS = {"passed": "PASS", "failed": "FAIL", "inconclusive": "INCONCLUSIVE", "none": "NO GATE"}
@@ -177,6 +178,13 @@ def verdict_lines(verdicts: Sequence[Verdict], *, coloured: bool = False) -> Ite
         word = WORDS[verdict.status]
         shown = f"\x1b[1;{COLOURS[verdict.status]}m{word}\x1b[0m" if coloured else word
         yield shown + escape_text(f"  {verdict.gate}{test}: {verdict.reason}")
+
+
+def criteria_lines(summaries: Sequence[TestSummary], measures: Entries, verdict: RunVerdict) -> Iterator[str]:
+    """One line for each criterion of WP29."""
+    for one in describe_criteria(summaries, measures, verdict):
+        figures = ", ".join(f"{figure.label} {number(figure.value)}" for figure in one.figures)
+        yield escape_text(f"WP29 {one.name}: {one.conclusion}" + (f" ({figures})" if figures else ""))
 
 
 def next_command(status: str, url: str, summaries: Sequence[TestSummary]) -> str:

@@ -40,7 +40,7 @@ class LeavesOneOut(Protocol):
         ...
 
 
-def is_randomised(sanitizer: Sanitizer) -> bool:
+def is_randomised(sanitizer: object) -> bool:
     """Whether a sanitizer declares itself randomised."""
     return bool(getattr(sanitizer, "randomised", False))
 

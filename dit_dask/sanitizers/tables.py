@@ -127,6 +127,11 @@ class Tables:
         """Whether rounding or noise draws at random."""
         return self.protection.draws
 
+    @property
+    def epsilon(self) -> float | None:
+        """What the noise of all tables together claims, if there is noise."""
+        return None if self.protection.noise == "none" else self.protection.epsilon
+
     def release(self, table: Table, rng: np.random.Generator) -> TableRelease:
         """Count, then protect every table on its own."""
         return self.publish(table.schema, self.count(table), rng if self.protection.draws else None)

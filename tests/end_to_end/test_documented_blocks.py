@@ -33,12 +33,17 @@ NOT_RUN = {
     "dit leave-out audit.yaml --to s3://private/inputs": "a bucket: tests/cluster/test_s3.py",
     "dit run audit.yaml": "waits for releases that the owner makes: tests/external/test_audits.py",
     "dit verify evidence.zip --key signer.pem": "a key pair: tests/reporting",
+    "dit run second.yaml": "tables of the page: tests/oracles/test_composition.py has them",
+    "dit history runs": "two audits of one name: tests/unit/test_history.py",
+    "dit run tuesday.yaml --set 'measures=[downcoding]'": "a table of the reader: tests/oracles/test_downcoding.py",
+    "dit run attacks.yaml": "tables that the page's program writes: tests/end_to_end/test_attacks.py",
     "dit report runs/adult-k-0123456789ab --pack evidence.zip --key key.pem": "a key pair: tests/reporting",
 }
 """Commands that are only parsed, and where what they do is tested."""
 
 ENDS_WITH = {
     "dit run people.yaml": 1,
+    "dit run configs/membership.yaml": 1,
     "dit tune gated.yaml --attributes": 1,
     "dit init people.csv --sensitive salary --subject patient_id --to audits/people.yaml --yes": 2,  # has no such columns
 }
@@ -105,6 +110,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("pages")
     for name in ("people.csv", "gated.yaml"):
         shutil.copy(ROOT / "docs/examples" / name, place)
+    (place / "configs").mkdir()
+    shutil.copy(ROOT / "configs/membership.yaml", place / "configs")
     assert run_dit("run", place / "gated.yaml", "--out", place / "runs").returncode == 1
     (made,) = place.glob("runs/gated-*")
     shutil.copytree(made, place / "runs/adult-k-0123456789ab")

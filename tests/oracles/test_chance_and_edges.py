@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import dask
 import dask.dataframe as dd
@@ -13,9 +14,11 @@ import pytest
 from sklearn.metrics import homogeneity_score
 
 import dit_dask as dit
+from dit_dask.measures.base import MeasureInput
 from dit_dask.measures.discrimination.attacks import guess_identity, homogeneity
 from dit_dask.measures.discrimination.chance import chance_by_shuffling, chance_of_table, correct
 from dit_dask.measures.discrimination.contingency import ContingencyTable
+from dit_dask.measures.discrimination.measure import OfRelease, Sampling
 from dit_dask.values.release import Ranges, Release, Sets
 from tests.oracles.test_discrimination import FITTING, HIGH, LOW, deck_release
 
@@ -121,3 +124,23 @@ def test_attacks_on_records_of_nobody_are_marked() -> None:
     found = dit.audit(TABLE.astype({"town": str, "job": str}), schema=SCHEMA, tests=tests, measures=[attack], seed=1)
     notes = {(entry["sanitizer"] or {"name": "raw"})["name"]: "note" in entry for entry in found.measures}
     assert notes == {"raw": False, "mondrian": False, "marginals": True, "resample": True}
+
+
+def test_a_synthetic_table_is_marked_even_if_it_has_no_value_too_often() -> None:
+    """Fewer rows than the table of every sensitive value: the counts alone could be those of persons."""
+    for is_random in (False, True):
+        release, table = deck_release(FITTING, as_sets=False)
+        rows = SimpleNamespace(table=table, index=np.arange(table.distinct))
+        few = Release(release.schema, release.published, np.minimum(release.counts, 1), release.tree)
+        inputs = MeasureInput(pd.DataFrame(), cast("Any", rows), {}, few, 0, "m", is_random=is_random)
+        attack = OfRelease("homogeneity", (0,), "white-box", None, Sampling("plug-in", None, 50), show_values=True)
+        assert ("note" in attack.find(inputs).more) is is_random
+
+
+def test_an_interval_of_what_remains_unknown_says_why_on_the_right_side() -> None:
+    attack = {"name": "discrimination", "attack": "background-knowledge", "interval": 0.9, "replicates": 50}
+    found = dit.audit(TABLE.astype({"town": str, "job": str}), schema=SCHEMA, measures=[attack]).measures
+    (entry,) = [entry for entry in found if entry["sanitizer"] is None]
+    low, high = entry["interval"]
+    assert entry["value"] < low < high
+    assert entry["interval_reason"].startswith("what remains unknown is below the interval: few rows make it too low")

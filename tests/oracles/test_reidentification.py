@@ -222,3 +222,43 @@ def test_wrong_keys_are_one_clear_line(tmp_path: object) -> None:
     frame.assign(age="old")[["age", "town"]].to_csv(path, index=False)
     with pytest.raises(InputError, match="'age' must be numbers"):
         measured(frame, SCHEMA, population=path)
+
+
+def test_the_individual_risks_of_sdcmicros_own_tests() -> None:
+    """The table, weights and expected risks are those of the tests of sdcMicro's indivRisk, method exact."""
+    table = pd.DataFrame(
+        {
+            "A": [2, 3, 2, 2, 3, 3, 1, 2],
+            "B": [3, 3, 3, 3, 3, 3, 4, 3],
+            "C": [1, 3, 1, 2, 1, 1, 1, 1],
+            "weight": [18.0, 45.5, 39.0, 17.0, 92.0, 8.0, 123.5, 51.0],
+            "illness": ["x", "y"] * 4,
+        }
+    )
+    classes = table.groupby(["A", "B", "C"])["weight"]
+    size, population = classes.transform("size").to_numpy(), classes.transform("sum").to_numpy()
+    found = [expected_inverse(np.array([f]), f / F)[0] for f, F in zip(size, population, strict=True)]
+    published = [0.01355297, 0.08579129, 0.01355297, 0.17707583, 0.01877883, 0.01877883, 0.03931625, 0.01355297]
+    np.testing.assert_allclose(found, published, atol=5e-9)  # printed with eight decimals
+    schema = {"quasi_identifiers": {name: {"kind": "categorical"} for name in "ABC"}, "sensitive": "illness"}
+    result = dit.audit(table, schema=schema, measures=[{"name": "reidentification", "records": True}], controls=False)
+    (entry,) = result.measures
+    without_weights = [0.33333, 1, 0.33333, 1, 0.5, 0.5, 1, 0.33333]
+    np.testing.assert_allclose(result.measured(entry["id"])["prosecutor"], without_weights, atol=5e-6)  # five decimals
+
+
+def test_arxs_attacker_models_by_hand(tmp_path: object) -> None:
+    """Classes of 3, 2 and 1 persons, 6, 2 and 4 in the population: as ARX defines highest, average and records at risk."""
+    town = ["a"] * 3 + ["b"] * 2 + ["c"]
+    frame = pd.DataFrame({"age": [30] * 6, "town": town, "illness": ["x", "y"] * 3})
+    path = f"{tmp_path}/population.csv"
+    pd.DataFrame({"age": [30] * 12, "town": ["a"] * 6 + ["b"] * 2 + ["c"] * 4}).to_csv(path, index=False)
+    result, _ = measured(frame, SCHEMA, population=path)
+    (entry,) = [entry for entry in result.measures if entry["sanitizer"] is None]
+    assert entry["prosecutor"] == 1  # highest: the smallest class has one person
+    assert entry["marketer"] == pytest.approx(3 / 6)  # average prosecutor risk: classes / records
+    assert entry["over_33_percent"] == 1  # 1/3 is above 0.33, and so are 1/2 and 1
+    assert entry["journalist"] == 1 / 2  # highest: the smallest class of the population has two
+    assert entry["journalist_over_20_percent"] == pytest.approx(3 / 6)  # 1/2, 1/2 and 1/4; not 1/6
+    assert entry["journalist_mean"] == pytest.approx((3 / 6 + 2 / 2 + 1 / 4) / 6)  # ARX's marketer: Σ f/F over records
+    assert entry["k_map"] == 2

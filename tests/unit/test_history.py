@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,12 @@ def test_an_index_of_another_kind_is_refused_and_kept(tmp_path: Path, content: b
 def test_an_output_without_runs_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no run has been completed there"):
         index.read(Folder(Location(str(tmp_path), {})))
+
+
+def test_a_release_of_other_data_under_the_same_name_is_said_to_be_composed_with_the_earlier_one() -> None:
+    first, again, second = run("a", 1, 0.1), run("a", 2, 0.1), run("a", 3, 0.1)
+    assert history.compositions("runs/", [first, again]) == []  # the same data, audited again
+    (warning,) = history.compositions("s3://out/", [first, run("b", 4, 0.1), replace(second, fingerprint="g")])
+    assert "a-3 is composed with 1 earlier release on other data" in warning
+    assert "dit run CONFIG --set 'measures=[{name: composition, with: s3://out/a-1, match: {key: COLUMN}}]'" in warning
+    assert history.document("s3://out/", [first, replace(second, fingerprint="g")])["warnings"] == [warning]

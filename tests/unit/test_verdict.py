@@ -187,6 +187,35 @@ def entry(passed: object = True, **more: object) -> MeasureEntry:
     return MeasureEntry("closeness", "closeness.raw", {"distance": "gower"}, None, 0.5, [], 10, {"passed": passed, **more}, [])
 
 
+@pytest.mark.parametrize(
+    ("gate", "status", "reason"),
+    [
+        ("closeness.auc <= 0.8", "passed", "closeness.auc is 0.7"),
+        ("closeness.auc <= 0.72", "inconclusive", "(0.65 to 0.75 with 95% confidence), on both sides of the limit"),
+        ("closeness.auc <= 0.68", "inconclusive", "on both sides of the limit"),
+        ("closeness.auc <= 0.6", "failed", "closeness.auc is 0.7"),
+        ("closeness.bound <= 0.5", "passed", "closeness.bound is 0.2"),
+        (
+            "closeness.bound <= 1",
+            "inconclusive",
+            "a leak of everything would show only 0.9, so this gate could not have failed",
+        ),
+        ("closeness.bound <= 0.1", "failed", "closeness.bound is 0.2"),
+    ],
+)
+def test_estimates_are_judged_by_their_intervals_and_by_what_they_could_have_been(gate: str, status: str, reason: str) -> None:
+    known = entry(auc=0.7, bound=0.2, intervals={"auc": [0.65, 0.75]}, attainable={"bound": 0.9})
+    (verdict,) = judge([parse(gate, "g", ["closeness"])], Evidence([], [known]))
+    assert verdict.status == status
+    assert reason in verdict.reason
+
+
+def test_a_doubt_keeps_a_figure_from_passing_not_from_failing() -> None:
+    known = entry(auc=0.5, doubts=["nobody changed anything"])
+    gates = [parse(f"closeness.auc <= {limit}", "g", ["closeness"]) for limit in (0.6, 0.4)]
+    assert [verdict.status for verdict in judge(gates, Evidence([], [known]))] == ["inconclusive", "failed"]
+
+
 @pytest.mark.parametrize(("passed", "expected"), [(True, "passed"), (False, "failed"), (None, "inconclusive")])
 def test_a_measure_that_decides_nothing_does_not_pass(passed: object, expected: str) -> None:
     (verdict,) = judge([parse("closeness passed", "g", ["closeness"])], Evidence([], [entry(passed, reason="why")]))

@@ -65,14 +65,17 @@ def _bound(ours: Floats, theirs: Floats, delta_dp: float, error: float) -> float
     half = len(ours) // 2
     pooled = np.concatenate([ours[:half], theirs[:half]])
     thresholds = np.unique(np.quantile(pooled, np.linspace(0, 1, THRESHOLDS + 2)[1:-1], method="lower"))
-    choices = _losses(ours[:half], theirs[:half], thresholds, delta_dp, error)
+    choices = losses(ours[:half], theirs[:half], thresholds, delta_dp, error)
     event, at = np.unravel_index(int(np.argmax(choices)), choices.shape)
-    confirmed = _losses(ours[half:], theirs[half:], thresholds[at : at + 1], delta_dp, error)
+    confirmed = losses(ours[half:], theirs[half:], thresholds[at : at + 1], delta_dp, error)
     return max(0.0, float(confirmed[event, 0]))
 
 
-def _losses(ours: Floats, theirs: Floats, thresholds: Floats, delta_dp: float, error: float) -> Floats:
-    """Return (4, thresholds): for p > τ and p ≤ τ, likelier with the record and without it, the least ln of their ratio."""
+def losses(ours: Floats, theirs: Floats, thresholds: Floats, delta_dp: float, error: float) -> Floats:
+    """Return (4, thresholds): for p > τ and p ≤ τ, likelier with the record and without it, the least ln of their ratio.
+
+    Each is wrong with probability `error` at most, if τ does not depend on the samples.
+    """
     above = np.array([len(side) - np.searchsorted(np.sort(side), thresholds, side="right") for side in (ours, theirs)])
     sizes = np.array([[len(ours)], [len(theirs)]])
     hits = np.stack([above, above[::-1], sizes - above, (sizes - above)[::-1]])  # (event, likelier | rarer side, threshold)

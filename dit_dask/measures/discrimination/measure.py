@@ -78,6 +78,10 @@ BIASED = (
     "the rate is {} the interval: few rows make it too high, and the interval, moved down by twice that bias, is one for the "
     "rate of a larger population"
 )
+BIASED_COMPLEMENT = (
+    "what remains unknown is {} the interval: few rows make it too low, and the interval, moved up by twice that bias, is one "
+    "for a larger population"
+)
 
 
 def _rate_of(table: ContingencyTable, estimator: str) -> float:
@@ -175,7 +179,7 @@ class OfRelease:
             more |= self.sampling.interval(result.contingency, inputs)
         if self.attack != "identity":
             more |= self._chance(release, profile.rate.value, inputs)
-        more |= {} if _is_about_persons(release, table) else {"note": NO_PERSONS}
+        more |= {"note": NO_PERSONS} if inputs.is_random or not _is_about_persons(release, table) else {}
         value = profile.rate.value
         if self.attack == "background-knowledge":  # what remains unknown to the attacker
             value = 1 - value
@@ -183,6 +187,8 @@ class OfRelease:
             entries = [entry | {"rate": complement(entry["rate"])} for entry in entries]
             more |= {"interval": [1 - end for end in reversed(more["interval"])]} if "interval" in more else {}
             more |= {name: 1 - more[name] for name in ("chance", "corrected") if name in more}
+            if "interval_reason" in more:
+                more["interval_reason"] = BIASED_COMPLEMENT.format("below" if value < more["interval"][0] else "above")
         columns = _average_over_classes(profile, membership, result.published.group, table.distinct)
         of_rows = {name: values[inputs.rows.index] for name, values in columns.items()}
         return MeasureResult(value, entries, round(float(profile.count.sum())), more, of_rows)

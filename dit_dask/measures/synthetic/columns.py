@@ -48,12 +48,14 @@ class Column:
 
     Numeric cells are float64 with NaN for missing ones; whole numbers and dates are offsets from the first frame's smallest, so
     that none is rounded. Categorical cells are codes of `labels`, those of all frames, sorted; -1 stands for missing ones.
+    `origin` is the value of the offset 0, None where zero means nothing: dates and categories.
     """
 
     name: str
     kind: str
     cells: tuple[NDArray[Any], ...]
     labels: tuple[str, ...] = ()
+    origin: float | None = None
 
 
 def align(
@@ -117,7 +119,9 @@ def _align_column(name: str, frames: Mapping[str, pd.DataFrame], requested: str 
     if kind == "numeric":
         if SORTS[str(sorts[first])] != "numeric":
             raise InputError(f"column {name!r} must hold numbers or dates to be numeric; got {sorts[first]} values")
-        return Column(name, kind, _convert_numbers(name, series, sorts[first] == "date"))
+        are_dates = sorts[first] == "date"
+        numbers, origin = _convert_numbers(name, series, are_dates)
+        return Column(name, kind, numbers, origin=None if are_dates else origin)
     return _encode_labels(name, series)
 
 
@@ -190,8 +194,8 @@ def _sort_of_cell(cell: object) -> str:
     return sort
 
 
-def _convert_numbers(name: str, series: Mapping[str, pd.Series[Any]], are_dates: bool) -> tuple[Floats, ...]:
-    """Convert numbers or dates to floats, integers as exact offsets."""
+def _convert_numbers(name: str, series: Mapping[str, pd.Series[Any]], are_dates: bool) -> tuple[tuple[Floats, ...], float]:
+    """Convert numbers or dates to floats, integers as exact offsets; return the origin of these too."""
     missing = [cells.isna().to_numpy(bool) for cells in series.values()]
     values = [
         (_to_nanoseconds if are_dates else _to_reals)(cells[~is_missing])
@@ -208,7 +212,7 @@ def _convert_numbers(name: str, series: Mapping[str, pd.Series[Any]], are_dates:
         if not np.isfinite(spread[~is_missing]).all():
             raise InputError(f"{role}: column {name!r} must hold finite numbers; got an infinite one")
         columns.append(spread + 0.0)  # -0.0 and 0.0 are one value
-    return tuple(columns)
+    return tuple(columns), float(origin)
 
 
 def _to_reals(cells: pd.Series[Any]) -> NDArray[Any]:

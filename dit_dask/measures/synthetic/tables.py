@@ -20,7 +20,7 @@ from dit_dask.values.table import Rows
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dit_dask.values.arrays import Codes
+    from dit_dask.values.arrays import Bools, Codes, Ints
 
 SYNTHETIC = Field(
     OTHER_TABLE,
@@ -53,13 +53,17 @@ class Roles:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Frames with typed cells, `original` without the holdout where that is a fraction of it, and the incomplete rows."""
+    """Frames with typed cells, `original` without the holdout where that is a fraction of it, and the incomplete rows.
+
+    `positions` are those of the rows of `original` among the used rows.
+    """
 
     original: pd.DataFrame
     synthetic: pd.DataFrame
     holdout: pd.DataFrame | None
     kinds: Mapping[str, str]
     dropped: int
+    positions: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +109,7 @@ def prepare_tables(key: InputKey, roles: Roles) -> Tables | None:
         if records is None:
             return None
         by_role["synthetic"] = records
-    dropped, frames = 0, {}
+    dropped, frames, positions = 0, {}, np.empty(0, np.int64)
     for role, frame in by_role.items():
         checked = [name for name in needed if name in kinds]
         missing = [name for name in kinds if name not in frame.columns]
@@ -113,21 +117,24 @@ def prepare_tables(key: InputKey, roles: Roles) -> Tables | None:
             raise InputError(f"{inputs.measure}: {role}: no column {missing[0]!r} among {frame.shape[1]}")
         complete = frame[checked].notna().all(axis=1).to_numpy(bool)
         dropped += int((~complete).sum())
+        positions = np.flatnonzero(complete) if role == "original" else positions
         frames[role] = convert_cells(
             frame.loc[complete, list(kinds)].reset_index(drop=True), kinds, f"{inputs.measure}: {role}"
         )
     original, holdout = frames["original"], frames.get("holdout")
     if roles.fraction is not None:
-        original, holdout = split_holdout(original, roles.fraction, inputs)
-    return Tables(original, frames["synthetic"], holdout, kinds, dropped)
+        in_holdout = choose_holdout(len(original), roles.fraction, inputs)
+        original, holdout = (original[chosen].reset_index(drop=True) for chosen in (~in_holdout, in_holdout))
+        positions = positions[~in_holdout]
+    return Tables(original, frames["synthetic"], holdout, kinds, dropped, positions)
 
 
-def split_holdout(frame: pd.DataFrame, fraction: float, inputs: MeasureInput) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Split a random fraction off, the same in all measures of a run; return the other rows and these, in order."""
-    order = seeds.stream(inputs.seed, "measure", "holdout").permutation(len(frame))
-    in_holdout = np.zeros(len(frame), bool)
-    in_holdout[order[: round(fraction * len(frame))]] = True
-    return frame[~in_holdout].reset_index(drop=True), frame[in_holdout].reset_index(drop=True)
+def choose_holdout(rows: int, fraction: float, inputs: MeasureInput) -> Bools:
+    """Choose a random fraction of the rows, the same in all measures of a run."""
+    order = seeds.stream(inputs.seed, "measure", "holdout").permutation(rows)
+    in_holdout = np.zeros(rows, bool)
+    in_holdout[order[: round(fraction * rows)]] = True
+    return in_holdout
 
 
 def list_records(release: Release, inputs: MeasureInput) -> pd.DataFrame | None:

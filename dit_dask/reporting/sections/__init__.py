@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dit_dask.reporting.blocks import MakeSection, ReportedRun, ReportSection
 from dit_dask.reporting.sections.adversaries import adversaries, figures
+from dit_dask.reporting.sections.criteria import criteria
 from dit_dask.reporting.sections.doubts import doubts
 from dit_dask.reporting.sections.estimates import external, repeated, sampled, simulated
 from dit_dask.reporting.sections.measured import measured
@@ -31,6 +32,7 @@ SECTIONS: tuple[MakeSection, ...] = (
     sampled,
     external,
     measured,
+    criteria,
     figures,
     method,
 )

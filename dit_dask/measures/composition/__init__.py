@@ -1,0 +1,1 @@
+"""Composition: what two releases of overlapping tables reveal together."""

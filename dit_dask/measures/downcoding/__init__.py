@@ -1,0 +1,1 @@
+"""Downcoding: cells that the minimality of a sanitizer proves finer than it published them."""
