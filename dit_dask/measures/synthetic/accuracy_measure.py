@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dit_dask.config.constraints import Field, Flag, Integer, ListOf, OneOf, Record
@@ -12,12 +12,14 @@ from dit_dask.errors import InputError
 from dit_dask.measures.base import Entries, MeasureInput, MeasureKind, MeasureResult, Section
 from dit_dask.measures.synthetic.accuracy import LIMIT, MOST_WAYS, accuracy
 from dit_dask.measures.synthetic.buckets import MOST_BINS
+from dit_dask.measures.synthetic.sequences import EVENTS, compare_sequences, parse_events
 from dit_dask.measures.synthetic.tables import (
     COLUMNS,
     SYNTHETIC,
     InputKey,
     Roles,
     list_columns,
+    list_identifiers,
     list_tables,
     parse_roles,
     prepare_tables,
@@ -28,6 +30,11 @@ ABOUT = (
     "How far the relative frequencies of the synthetic table are from those of the original, averaged over combinations of "
     "columns in buckets: 0 is perfect. A table drawn anew from the same population would score between the expected level and "
     "the level between two halves of the original; a better score comes from staying closer to these very records."
+)
+ABOUT_SEQUENCES = (
+    "How far the numbers of events of a subject are from those of the original, and, in each column, the pairs of two "
+    "subsequent events of a subject. A table drawn anew from the same population would score the expected level; a table whose "
+    "events have the right values but nothing to do with the event before would score about the level of unrelated ones."
 )
 
 
@@ -67,6 +74,10 @@ class AccuracyMeasure:
             "rows": list(result.rows),
             "dropped": compared.dropped,
         }
+        if compared.events:
+            sides = (compared.events["original"], compared.events["synthetic"])
+            found = compare_sequences(*sides, compared.kinds, self.bins)
+            more |= {**found.document(), "persons": len(compared.original)}
         return MeasureResult(result.tvd, by_value, len(compared.synthetic), more)
 
 
@@ -79,7 +90,8 @@ def _build(parameters: Mapping[str, Any], context: Context) -> AccuracyMeasure:
         if ways > MOST_WAYS:
             raise InputError(f"{where}.ways must be integers from 1 to {MOST_WAYS}; got {ways}")
     sizes_and_limit = (parameters["bins"], tuple(sizes), parameters["limit"])
-    return AccuracyMeasure(parse_roles(parameters, where), *sizes_and_limit, parameters["discriminator"])
+    roles = replace(parse_roles(parameters, where), events=parse_events(parameters, where))
+    return AccuracyMeasure(roles, *sizes_and_limit, parameters["discriminator"])
 
 
 def _present(entries: Entries) -> list[Section]:
@@ -92,7 +104,7 @@ def _present(entries: Entries) -> list[Section]:
         "Hellinger",
         "worst column",
         "its TVD",
-        "unseen",
+        "most unseen",
         "discriminator AUC",
         "records",
     )
@@ -106,9 +118,29 @@ def _present(entries: Entries) -> list[Section]:
         worst = max(by_column, key=by_column.__getitem__)
         by_ways = ", ".join(f"{ways}: {score['tvd']:.4f}" for ways, score in more["by_ways"].items())
         levels = (more["tvd"], more["expected"]["tvd"], more["noise"]["tvd"], by_ways, more["hellinger"])
-        unseen = max(more.get("unseen", {}).values(), default=None)
-        rows.append([entry.id, *levels, worst, by_column[worst], unseen, _describe_auc(more), entry.records])
-    return [Section("Accuracy", ABOUT, header, rows)]
+        rows.append([entry.id, *levels, worst, by_column[worst], _describe_unseen(more), _describe_auc(more), entry.records])
+    return [Section("Accuracy", ABOUT, header, rows), *_present_sequences(entries)]
+
+
+def _describe_unseen(more: Mapping[str, Any]) -> str | None:
+    """The largest share of labels that the original does not have, and its column."""
+    shares = more.get("unseen", {})
+    if not shares:
+        return None
+    column = max(shares, key=shares.__getitem__)
+    return f"{column}: {shares[column]:.2%}" if shares[column] else "none"
+
+
+def _present_sequences(entries: Entries) -> list[Section]:
+    rows: list[list[Any]] = []
+    for entry in entries:
+        if entry.value is None or "length_tvd" not in entry.more:
+            continue
+        rows.append([entry.id, "number of events", entry.more["length_tvd"], entry.more["length_expected"], None])
+        for column, score in entry.more["coherence_by_column"].items():
+            rows.append([entry.id, column, *(score[name] for name in ("tvd", "expected", "unrelated"))])
+    header = ("accuracy", "of", "TVD", "expected", "if unrelated")
+    return [Section("Sequences", ABOUT_SEQUENCES, header, rows)] if rows else []
 
 
 def _describe_auc(more: Mapping[str, Any]) -> str | None:
@@ -123,6 +155,7 @@ KIND = MeasureKind(
         {
             "synthetic": SYNTHETIC,
             "columns": COLUMNS,
+            "events": EVENTS,
             "bins": Field(Integer(2), 10, description="buckets of every column, learned from the original"),
             "ways": Field(
                 OneOf([(int, Integer(1)), (list, ListOf(Integer(1), 1))], "an integer, or a list of integers"),
@@ -137,6 +170,7 @@ KIND = MeasureKind(
     ),
     _build,
     columns=list_columns,
+    identifiers=list_identifiers,
     tables=list_tables,
     of_releases=lambda parameters: parameters["synthetic"] is None,
     present=_present,
