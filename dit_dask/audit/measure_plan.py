@@ -248,7 +248,7 @@ def build_measure_plan(
     for point in config.measures:
         name, keys, where = point.measure.name, point.measure.keys, point.where
         kind = kind_of(name)
-        if config.checked_schema.subject in (kind.columns(keys) or ()):
+        if config.checked_schema.subject in set(kind.columns(keys) or ()) - set(kind.identifiers(keys)):
             raise InputError(f"{where} names {config.checked_schema.subject!r}, which is schema.subject: an id is never shown")
         places = others.read_tables(kind.tables(keys), where)
         parameters = {key: _drop_nulls(value) for key, value in keys.items() if value is not None}

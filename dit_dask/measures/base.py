@@ -240,10 +240,12 @@ class MeasureKind(Kind[Measure]):
     `columns` names columns of the source (None: all); `tables` names other tables; `of_releases` tells whether it is taken
     of every release of the run, and of the original for comparison, instead of the table itself. `audits` names other audits;
     `sanitises` tells whether it needs the sanitizer of each release, and is not taken of the original; `of_sanitizers`,
-    whether it makes releases itself, with every sanitizer of the tests.
+    whether it makes releases itself, with every sanitizer of the tests. `identifiers` are those of the columns that only tell
+    whose a row is: no value of them is compared or shown.
     """
 
     columns: Callable[[Mapping[str, Any]], Sequence[str] | None] = lambda _parameters: None
+    identifiers: Callable[[Mapping[str, Any]], Sequence[str]] = lambda _parameters: ()
     tables: Callable[[Mapping[str, Any]], Mapping[str, Source]] = nothing
     audits: Callable[[Mapping[str, Any]], Mapping[str, AuditSource]] = nothing
     of_releases: Callable[[Mapping[str, Any]], bool] = lambda _parameters: False

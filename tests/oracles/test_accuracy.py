@@ -6,15 +6,18 @@ import itertools
 import math
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import dit_dask as dit
 from dit_dask.kernels import crosstab
+from dit_dask.measures.synthetic.sampling import ChanceLevel
 from tests.oracles.nearest import bucket_of
 from tests.properties.mixed_frames import mixed_frames
 
@@ -67,16 +70,47 @@ def test_sorted_keys_give_what_counting_gives(monkeypatch: pytest.MonkeyPatch) -
     assert hellinger == pytest.approx(math.sqrt(sum(roots) / 2), abs=1e-12)
 
 
-@pytest.mark.parametrize(("rows", "drawn"), [(4000, 4000), (4000, 1000), (2000, 9000)])
-def test_a_perfect_release_scores_between_the_expected_level_and_the_noise(rows: int, drawn: int) -> None:
+def normals(rng: np.random.Generator, size: int) -> pd.DataFrame:
+    x = rng.normal(size=size)
+    return pd.DataFrame({"x": x, "y": x + rng.normal(size=size), "z": rng.choice(list("abc"), size, p=[0.7, 0.2, 0.1])})
+
+
+def nearly_empty(rng: np.random.Generator, size: int) -> pd.DataFrame:
+    return pd.DataFrame({name: rng.random(size) for name in "abc"})
+
+
+def rare_labels(rng: np.random.Generator, size: int) -> pd.DataFrame:
+    return pd.DataFrame({name: np.minimum(rng.geometric(0.3, size), 30).astype(str) for name in "abcd"})
+
+
+@pytest.mark.parametrize("population", [normals, nearly_empty, rare_labels])
+@pytest.mark.parametrize(("rows", "drawn"), [(1000, 1000), (1000, 4000), (4000, 1000), (300, 1200)])
+def test_two_samples_of_one_population_score_at_the_expected_level(population: Any, rows: int, drawn: int) -> None:
     rng = np.random.default_rng(3)
+    scores = [dit.accuracy(population(rng, rows), population(rng, drawn), splits=1, seed=turn) for turn in range(30)]
+    for name in ("l1d", "hellinger"):
+        found = np.mean([getattr(score, name) for score in scores])
+        expected = np.mean([getattr(score.expected, name) for score in scores])
+        assert 0.9 < expected / found < 1.07  # cells that were not seen are estimated; scaled by 1/sqrt(rows): 0.6 to 1.05
 
-    def population(size: int) -> pd.DataFrame:
-        x = rng.normal(size=size)
-        return pd.DataFrame({"x": x, "y": x + rng.normal(size=size), "z": rng.choice(list("abc"), size, p=[0.7, 0.2, 0.1])})
 
-    scores = [dit.accuracy(population(rows), population(drawn), splits=1, seed=turn) for turn in range(40)]
-    found = np.mean([score.l1d for score in scores])
-    expected, noise = np.mean([score.expected.l1d for score in scores]), np.mean([score.noise.l1d for score in scores])
-    assert 0.9 * expected < found < 1.1 * noise  # the law of large tables is good to some percent at these sizes
-    assert abs(found / expected - 1) < 0.1
+def test_what_is_expected_and_measured_does_not_depend_on_the_order_of_rows() -> None:
+    rng = np.random.default_rng(5)
+    original, synthetic = normals(rng, 400), normals(rng, 300)
+    shuffled = [frame.sample(frac=1, random_state=7) for frame in (original, synthetic)]
+    first, second = dit.accuracy(original, synthetic), dit.accuracy(*shuffled)
+    assert (first.scores, first.noise, first.expected) == (second.scores, second.noise, second.expected)
+
+
+def test_the_chance_level_of_one_cell_equals_a_sum_over_all_pairs_of_counts() -> None:
+    for rows in ((7, 20), (20, 7), (9, 9)):
+        level = ChanceLevel.of(rows)
+        for position in range(0, len(level.log_p), 40):
+            p = float(np.exp(level.log_p[position]))
+            first, second = (stats.binom.pmf(np.arange(size + 1), size, p) for size in rows)
+            shares = [np.arange(size + 1) / size for size in rows]
+            weight = np.outer(first, second)
+            gap = (weight * abs(np.subtract.outer(*shares))).sum()
+            root = (weight * np.subtract.outer(np.sqrt(shares[0]), np.sqrt(shares[1])) ** 2).sum()
+            assert level.gaps[position] == pytest.approx(gap, rel=1e-9, abs=1e-12)
+            assert level.roots[position] == pytest.approx(root, rel=1e-9, abs=1e-12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import dit_dask as dit
+from dit_dask.measures.synthetic import space
+from dit_dask.measures.synthetic.columns import align
 
 RNG = np.random.default_rng(1)
 TOWNS = np.array([f"t{code}" for code in RNG.geometric(0.2, 4000)], object)
@@ -46,23 +48,83 @@ def test_one_size_and_a_level_can_be_configured() -> None:
         dit.audit(FRAME[:300], schema=schema, tests=tests, measures=[measures[1] | {"level": 2}])
 
 
+def arrow(values: Any, kind: pa.DataType) -> Any:
+    return pd.array(list(values), dtype=pd.ArrowDtype(kind))
+
+
 DAYS = pd.date_range("2020-01-01", periods=60).repeat(3)
+TIMES = DAYS + pd.to_timedelta(np.arange(180) % 24, unit="h") + pd.Timedelta(nanoseconds=7)
 HOURS = pd.to_timedelta(np.arange(180) % 50, unit="h")
-PRICES = np.arange(180) % 40 / 4
+TOKYO = DAYS.tz_localize("UTC").tz_convert("Asia/Tokyo")
+PRICES = np.arange(180) % 40 / 10
+DECIMALS = [Decimal(code) / 10 for code in range(40)] * 4 + [Decimal(code) / 10 for code in range(20)]
+WHOLE = (np.arange(180) % 40 + 10**17).tolist()  # neighbours are equal as floats
 SAME: dict[str, list[Any]] = {
-    "dates": [DAYS, DAYS.tz_localize("UTC"), DAYS.tz_localize("UTC").tz_convert("Asia/Tokyo"), DAYS.astype("datetime64[s]")],
-    "days": [DAYS, list(DAYS.date), pd.array(DAYS.date, dtype=pd.ArrowDtype(pa.date32()))],
-    "durations": [HOURS, HOURS.astype("timedelta64[s]"), HOURS.astype("timedelta64[us]"), list(HOURS.to_pytimedelta())],
-    "decimals": [PRICES, [Decimal(str(price)) for price in PRICES], pd.array(PRICES, dtype="Float64")],
+    "dates": [DAYS, DAYS.tz_localize("UTC"), TOKYO, DAYS.astype("datetime64[s]"), list(TOKYO.to_pydatetime()), list(DAYS)],
+    "arrow times": [
+        DAYS,
+        arrow(DAYS.to_pydatetime(), pa.timestamp("s")),
+        arrow(TOKYO.to_pydatetime(), pa.timestamp("us", tz="Asia/Tokyo")),
+    ],
+    "nanoseconds": [
+        TIMES,
+        pd.Series(list(TIMES), dtype=object),
+        pd.Series(list(TIMES.to_numpy()), dtype=object),
+        arrow(TIMES, pa.timestamp("ns")),
+    ],
+    "days": [DAYS, list(DAYS.date), arrow(DAYS.date, pa.date32()), arrow(DAYS.date, pa.date64()), pd.Categorical(DAYS.date)],
+    "durations": [
+        HOURS,
+        HOURS.astype("timedelta64[s]"),
+        HOURS.astype("timedelta64[us]"),
+        list(HOURS.to_pytimedelta()),
+        pd.Series([np.timedelta64(hour % 50, "h") for hour in range(180)], dtype=object),
+        arrow(HOURS.to_pytimedelta(), pa.duration("s")),
+        arrow(HOURS, pa.duration("ns")),
+    ],
+    "decimals": [PRICES, DECIMALS, pd.array(PRICES, dtype="Float64"), arrow(DECIMALS, pa.decimal128(10, 3))],
+    "whole decimals": [
+        WHOLE,
+        [Decimal(number) for number in WHOLE],
+        [Decimal(number).quantize(Decimal("1.00")) for number in WHOLE],
+        arrow([Decimal(number) for number in WHOLE], pa.decimal128(22, 2)),
+    ],
 }
 
 
+@pytest.mark.parametrize("kind", ["numeric", "categorical"])
 @pytest.mark.parametrize("name", SAME)
-def test_equal_times_and_numbers_of_other_types_are_equal(name: str) -> None:
+def test_equal_times_and_numbers_of_other_types_are_equal(name: str, kind: str) -> None:
     first, *others = (pd.DataFrame({"x": pd.Series(values), "y": FRAME["age"][:180]}) for values in SAME[name])
     for other in others:
-        assert dit.accuracy(first, other).tvd == 0
-        assert (dit.closeness(first, other, first[:50], "gower").dcr == 0).all()
+        for one, two in ((first, other), (other, first)):
+            assert dit.accuracy(one, two, 60, (1, 2), kinds={"x": kind}).tvd == 0
+            assert distances(one, two, kind) == {0.0}
     late = first.assign(x=first["x"].sample(frac=1, random_state=1).to_numpy())
-    assert dit.accuracy(first, late, ways=2).tvd > 0
-    assert isinstance(SAME["days"][1][0], datetime.date)
+    assert dit.accuracy(first, late, ways=2, kinds={"x": kind}).tvd > 0
+
+
+def distances(training: pd.DataFrame, synthetic: pd.DataFrame, kind: str, of: Sequence[str] = space.DISTANCES) -> set[float]:
+    found = set()
+    for distance in of:
+        aligned = align({"training": training, "synthetic": synthetic}, kinds={"x": kind})
+        metric, (known, new) = space.encode(aligned, distance, 10)
+        found |= set(space.build_index(metric, known).nearest(new).first.tolist())
+    return found
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_closeness_takes_times_and_numbers_of_other_types(name: str) -> None:
+    first, *_, last = (pd.DataFrame({"x": pd.Series(values), "y": FRAME["age"][:180]}) for values in SAME[name])
+    assert (dit.closeness(first, last, first[:50], "gower").dcr == 0).all()
+
+
+def test_times_and_numbers_that_differ_a_little_are_different() -> None:
+    for values, later in (
+        (TIMES, TIMES + pd.Timedelta(nanoseconds=1)),
+        (HOURS, HOURS + pd.Timedelta(nanoseconds=1)),
+        ([Decimal(number) for number in WHOLE], [Decimal(number + 100) for number in WHOLE]),
+    ):
+        frames = [pd.DataFrame({"x": cells, "y": 1}) for cells in (values, pd.Series(list(later), dtype=object))]
+        assert min(distances(*frames, "categorical", ["gower"])) > 0
+        assert max(distances(*frames, "numeric", ["gower"])) > 0

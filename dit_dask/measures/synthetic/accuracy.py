@@ -16,6 +16,8 @@ from dit_dask.errors import InputError
 from dit_dask.kernels.crosstab import divergences
 from dit_dask.measures.synthetic.buckets import BucketedColumn, check_bins, put_in_buckets, stack_codes
 from dit_dask.measures.synthetic.columns import Column, align
+from dit_dask.measures.synthetic.discriminator import Discriminator, discriminate
+from dit_dask.measures.synthetic.sampling import expected_distances
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +42,8 @@ class Score:
 class Accuracy:
     """How far a synthetic table is from the original; l1d, tvd and hellinger are means over all combinations.
 
-    `noise` is the same mean between two random parts of the original itself, of `noise_rows` rows; `expected` is that level
-    scaled to the sizes of the two tables by the law of large tables (1/√rows): a perfect release scores between the two.
+    `expected` is the mean that a table drawn anew from the same population would have, estimated from the original's counts
+    for the sizes of the two tables. `noise` is measured between two random parts of the original, of `noise_rows` rows.
     """
 
     l1d: float
@@ -53,11 +55,14 @@ class Accuracy:
     columns: tuple[str, ...]
     combinations: tuple[tuple[str, ...], ...]
     scores: tuple[Score, ...]
+    expected_scores: tuple[Score, ...]
     possible: int
     """How many combinations there are; beyond the limit a seeded subset is scored."""
     rows: tuple[int, int]
     unseen: Mapping[str, float]
     """Of each categorical column: the share of synthetic cells whose label the original does not have."""
+    discriminator: Discriminator | None = None
+    """How well a classifier tells the tables apart, if asked for; None also if a table is too small for it."""
 
     @property
     def by_combination(self) -> Mapping[tuple[str, ...], Score]:
@@ -93,6 +98,7 @@ def accuracy(
     limit: int = LIMIT,
     splits: int = SPLITS,
     seed: int = 0,
+    discriminator: bool = False,
 ) -> Accuracy:
     """Compare the cross-tabulations of a synthetic table with those of the original.
 
@@ -114,6 +120,8 @@ def accuracy(
         How many random splits of the original the noise is the mean of.
     seed
         The seed of what is drawn.
+    discriminator
+        Also train a classifier to tell the tables apart.
 
     Returns
     -------
@@ -143,24 +151,28 @@ def accuracy(
     )
     sizes = np.array([part.size for part in parts], np.int64)
     first, second = stack_codes(parts, 0), stack_codes(parts, 1)
+    first = first[np.lexsort(first.T)]  # what is drawn must not depend on the order of rows
     scores = compare(first, second, sizes, chosen)
     total = mean(scores)
     noise_rows = _split_sizes(len(first), len(second))
     noise = mean([mean(_score_split(first, noise_rows, sizes, chosen, (seed, split))) for split in range(splits)])
-    scale = math.sqrt((1 / len(first) + 1 / len(second)) / (1 / noise_rows[0] + 1 / noise_rows[1]))
+    levels = expected_distances(first, sizes, chosen, (len(first), len(second)))
+    expected = tuple(Score(l1d, l1d / 2, hellinger) for l1d, hellinger in levels)
     return Accuracy(
         l1d=total.l1d,
         tvd=total.tvd,
         hellinger=total.hellinger,
         noise=noise,
-        expected=Score(noise.l1d * scale, noise.tvd * scale, noise.hellinger * scale),
+        expected=mean(expected),
         noise_rows=noise_rows,
         columns=_used_columns(parts, chosen),
         combinations=tuple(tuple(names[position] for position in positions) for positions in chosen),
         scores=tuple(scores),
+        expected_scores=expected,
         possible=sum(math.comb(len(parts), size) for size in _check_ways(ways, len(parts))),
         rows=(len(first), len(second)),
         unseen=MappingProxyType({column.name: _share_unseen(column) for column in aligned if column.kind == "categorical"}),
+        discriminator=discriminate(aligned, seed) if discriminator else None,
     )
 
 

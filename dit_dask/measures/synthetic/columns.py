@@ -39,6 +39,17 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ].*)?"
 MIN_ROWS = 2
+NANOSECONDS = {
+    "W": 7 * 86_400 * 10**9,
+    "D": 86_400 * 10**9,
+    "h": 3_600 * 10**9,
+    "m": 60 * 10**9,
+    "s": 10**9,
+    "ms": 10**6,
+    "us": 10**3,
+    "ns": 1,
+}
+"""Of each unit of numpy's times that has a fixed length."""
 MAX_EXACT = 2**62  # differences of smaller numbers fit into 64 bits
 
 
@@ -221,15 +232,35 @@ def _to_reals(cells: pd.Series[Any]) -> NDArray[Any]:
 
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(cells.cat.categories.dtype)
-    if cells.dtype == object and all(isinstance(cell, datetime.timedelta) for cell in cells):
-        cells = pd.Series(pd.to_timedelta(cells.tolist()))
-    if pd.api.types.is_timedelta64_dtype(cells.dtype):
-        return cells.astype("timedelta64[ns]").astype("int64").to_numpy()  # tables may have different units
+    if isinstance(cells.dtype, np.dtype) and cells.dtype.kind == "m":
+        step = NANOSECONDS[np.datetime_data(cells.to_numpy().dtype)[0]]  # tables may have different units
+        return np.array([count * step for count in cells.astype("int64").tolist()], object)
+    if len(cells) and isinstance(cells.iloc[0], datetime.timedelta | np.timedelta64):
+        return np.array([_duration_to_nanoseconds(cell) for cell in cells], object)
     if cells.dtype.kind == "i":
         return cells.to_numpy(np.int64)
-    if cells.dtype.kind == "u" or (cells.dtype == object and all(isinstance(cell, int | np.integer) for cell in cells)):
+    if cells.dtype.kind == "u" or (_holds_objects(cells) and all(_is_whole(cell) for cell in cells)):
         return np.array([int(cell) for cell in cells], object)
     return cells.to_numpy(np.float64)
+
+
+def _holds_objects(cells: pd.Series[Any]) -> bool:
+    """Tell whether cells are Python values: also Arrow's decimals are."""
+    return bool(cells.dtype.kind == "O")
+
+
+def _is_whole(cell: object) -> bool:
+    if isinstance(cell, decimal.Decimal):
+        return cell.is_finite() and cell == cell.to_integral_value()
+    return isinstance(cell, int | np.integer)
+
+
+def _duration_to_nanoseconds(cell: Any) -> int:
+    """Return the same for every type and unit of durations; Python's have microseconds."""
+    if isinstance(cell, np.timedelta64):
+        step, number = np.datetime_data(cell.dtype)
+        return int(cell.astype(np.int64)) * number * NANOSECONDS[step]
+    return int(cell // datetime.timedelta(microseconds=1)) * 1000 + int(getattr(cell, "nanoseconds", 0))
 
 
 def _to_nanoseconds(cells: pd.Series[Any]) -> NDArray[Any]:
@@ -241,15 +272,17 @@ def _to_nanoseconds(cells: pd.Series[Any]) -> NDArray[Any]:
     if cells.dtype == object or isinstance(cells.dtype, pd.ArrowDtype):
         return np.array([_cell_to_nanoseconds(cell) for cell in cells], object)
     times = cells.dt.tz_convert("UTC").dt.tz_localize(None) if cells.dt.tz is not None else cells
-    unit = np.datetime_data(times.to_numpy().dtype)[0]
-    step = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
+    step = NANOSECONDS[np.datetime_data(times.to_numpy().dtype)[0]]
     return np.array([stamp * step for stamp in times.astype("int64").tolist()], object)
 
 
 def _cell_to_nanoseconds(cell: Any) -> int:
     if isinstance(cell, datetime.datetime) and cell.tzinfo is not None:
         cell = cell.astimezone(datetime.UTC).replace(tzinfo=None)
-    return int(np.datetime64(cell, "us").astype(np.int64)) * 1000
+    microseconds = np.datetime64(cell, "us")
+    if isinstance(cell, np.datetime64):
+        return int(microseconds.astype(np.int64)) * 1000 + _duration_to_nanoseconds(cell - microseconds)
+    return int(microseconds.astype(np.int64)) * 1000 + int(getattr(cell, "nanosecond", 0))
 
 
 def _encode_labels(name: str, series: Mapping[str, pd.Series[Any]]) -> Column:
@@ -268,7 +301,36 @@ def _encode_labels(name: str, series: Mapping[str, pd.Series[Any]]) -> Column:
 
 
 def format_label(value: object) -> str:
-    """Return a category's name, the same for 3 and 3.0: a missing cell makes pandas store floats."""
+    """Return a category's name, the same for equal values: 3 and 3.0, 1.50 as a decimal and 1.5, midnight and its date."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        value = _to_timestamp(value)
+    if isinstance(value, decimal.Decimal) and value.is_finite():
+        return _format_decimal(value)
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
+    if isinstance(value, datetime.datetime):
+        return _format_time(value)
+    if isinstance(value, datetime.timedelta):
+        return f"{_duration_to_nanoseconds(value)} ns"
     return str(value)
+
+
+def _to_timestamp(value: np.datetime64 | np.timedelta64) -> object:
+    import pandas as pd
+
+    return pd.Timestamp(value) if isinstance(value, np.datetime64) else pd.Timedelta(value)
+
+
+def _format_decimal(value: decimal.Decimal) -> str:
+    if value == value.to_integral_value():
+        return str(int(value))
+    shortest = str(float(value))
+    return shortest if decimal.Decimal(shortest) == value else str(value.normalize())
+
+
+def _format_time(value: datetime.datetime) -> str:
+    """Times with a zone are taken as UTC, as those without one are."""
+    if value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    text = value.isoformat(sep=" ")
+    return text.removesuffix(" 00:00:00")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from dit_dask.config.constraints import Choice, Field, MapOf, Number, OneOf
 from dit_dask.errors import InputError
 from dit_dask.measures.base import OTHER_TABLE, MeasureInput, Source
 from dit_dask.measures.synthetic.columns import format_label, parse_text
+from dit_dask.measures.synthetic.sequences import Events, Sequences, read_sequences
 from dit_dask.values.release import Ranges, Release, Sets
 from dit_dask.values.table import Rows
 
@@ -40,22 +41,26 @@ HOLDOUT = Field(
 
 @dataclass(frozen=True)
 class Roles:
-    """How the tables of a measure are made: the columns' kinds (none: the schema's), and the fraction used as holdout."""
+    """How tables are made: the columns' kinds (none: the schema's), the fraction used as holdout, what makes rows events."""
 
     kinds: tuple[tuple[str, str], ...] = ()
     fraction: float | None = None
+    events: Events | None = None
 
     def columns(self, rows: Rows) -> dict[str, str]:
         """Return the kinds of the columns to compare."""
         from_schema = {attribute.name: attribute.kind for attribute in rows.table.schema.quasi_identifiers}
-        return dict(self.kinds) or {**from_schema, **dict.fromkeys(rows.columns_of_secrets, "categorical")}
+        kinds = dict(self.kinds) or {**from_schema, **dict.fromkeys(rows.columns_of_secrets, "categorical")}
+        subject = None if self.events is None else self.events.subject
+        return {name: kind for name, kind in kinds.items() if name != subject}
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
     """Frames with typed cells, `original` without the holdout where that is a fraction of it, and the incomplete rows.
 
-    `positions` are those of the rows of `original` among the used rows.
+    `positions` are those of the rows of `original` among the used rows. Where rows are events, the frames have a row for each
+    subject, `kinds` are those of their columns, `events` has the sequences by role, and there are no positions.
     """
 
     original: pd.DataFrame
@@ -64,6 +69,7 @@ class Tables:
     kinds: Mapping[str, str]
     dropped: int
     positions: Ints
+    events: Mapping[str, Sequences] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +96,7 @@ class InputKey:
 
 def list_tables(parameters: Mapping[str, Any]) -> dict[str, Source]:
     """Return the other tables that a measure's parameters name."""
-    columns = None if parameters["columns"] is None else list(parameters["columns"])
+    columns = None if parameters["columns"] is None else list_columns(parameters)
     named = {key: parameters.get(key) for key in ("synthetic", "holdout")}
     return {key: Source.of(value, columns) for key, value in named.items() if isinstance(value, str | Mapping)}
 
@@ -110,9 +116,11 @@ def prepare_tables(key: InputKey, roles: Roles) -> Tables | None:
             return None
         by_role["synthetic"] = records
     dropped, frames, positions = 0, {}, np.empty(0, np.int64)
+    sequences: dict[str, Sequences] = {}
+    read = [*kinds, *(roles.events.columns if roles.events is not None else ())]
     for role, frame in by_role.items():
         checked = [name for name in needed if name in kinds]
-        missing = [name for name in kinds if name not in frame.columns]
+        missing = [name for name in read if name not in frame.columns]
         if missing:
             raise InputError(f"{inputs.measure}: {role}: no column {missing[0]!r} among {frame.shape[1]}")
         complete = frame[checked].notna().all(axis=1).to_numpy(bool)
@@ -121,6 +129,13 @@ def prepare_tables(key: InputKey, roles: Roles) -> Tables | None:
         frames[role] = convert_cells(
             frame.loc[complete, list(kinds)].reset_index(drop=True), kinds, f"{inputs.measure}: {role}"
         )
+        if roles.events is not None:
+            where = f"{inputs.measure}: {role}"
+            sequences[role] = read_sequences(frame.loc[complete], frames[role], roles.events, inputs.seed, where)
+    if sequences:
+        flat_kinds = {f"{name}.{step}": kind for step in (1, 2) for name, kind in kinds.items()}
+        flat = {role: one.flat for role, one in sequences.items()}
+        return Tables(flat["original"], flat["synthetic"], None, flat_kinds, dropped, np.empty(0, np.int64), sequences)
     original, holdout = frames["original"], frames.get("holdout")
     if roles.fraction is not None:
         in_holdout = choose_holdout(len(original), roles.fraction, inputs)
@@ -206,4 +221,11 @@ def parse_roles(parameters: Mapping[str, Any], where: str) -> Roles:
 
 def list_columns(parameters: Mapping[str, Any]) -> Sequence[str]:
     """Return the columns of the source that a measure needs beside the schema's."""
-    return list(parameters["columns"] or ())
+    events = parameters.get("events") or {}
+    return list(dict.fromkeys([*(parameters["columns"] or ()), *(name for name in events.values() if name is not None)]))
+
+
+def list_identifiers(parameters: Mapping[str, Any]) -> Sequence[str]:
+    """Return the column that tells whose event a row is, unless it is compared too."""
+    events = parameters.get("events")
+    return [] if events is None or events["subject"] in (parameters["columns"] or ()) else [events["subject"]]
