@@ -25,7 +25,7 @@ ROWS = loaded(FRAME, SCHEMA)
 FOREST = {"name": "sklearn.ensemble.RandomForestClassifier", "params": {"n_estimators": 2}}
 NETWORK = {
     "name": "sklearn.neural_network.MLPClassifier",
-    "params": {"hidden_layer_sizes": [2], "max_iter": 200, "solver": "lbfgs"},
+    "params": {"hidden_layer_sizes": [2], "max_iter": 20_000, "solver": "lbfgs"},
 }
 TEST = {"sanitizer": {"name": "mondrian", "k": 3}, "encoder": {"continuous": "bounds", "categorical": "hot"}}
 
