@@ -125,7 +125,7 @@ def measured(people: pd.DataFrame, tests: list[dict[str, Any]]) -> Cost:
 def in_parts(people: pd.DataFrame, parts: int) -> Cost:
     """Audit one test cut into so many parts."""
     cut = plan.cut
-    plan.cut = lambda first, _: cut(first, first.sum() / parts)
+    plan.cut = lambda first, _, rows: cut(first, len(first) / parts, rows)
     try:
         return measured(people, [{"sanitizer": {"name": "mondrian", "k": 5}}])
     finally:

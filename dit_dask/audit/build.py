@@ -6,7 +6,6 @@ import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,11 +24,12 @@ from dit_dask.engines import choose
 from dit_dask.engines.noisy_counts import binned
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import SANITIZERS
+from dit_dask.values.arrays import RowNumbers
 from dit_dask.values.table import Rows, count_persons
 
 if TYPE_CHECKING:
     from dit_dask.sanitizers.external import ExternalSanitizer
-    from dit_dask.values.arrays import Ints
+    from dit_dask.values.arrays import Positions
 
 ReadText = Callable[[str, str], str]
 
@@ -128,7 +128,7 @@ class _Builder:
         if key not in self._binned:
             table, index = binned(rows.table, bins, f"{point.where}.sanitizer.bins")
             index = index[rows.index]
-            found = Rows(table, index, rows.read, rows.dropped, table.weights[index], source_row=rows.source_row)
+            found = Rows(table, index, rows.read, rows.dropped, table.weights, source_row=rows.source_row)
             self._binned[key] = replace(found, left_out=rows.left_out)
         return self._binned[key]
 
@@ -168,8 +168,7 @@ def recode_rows(rows: Rows, quantiles: int, cut: str) -> Rows:
         pairs = zip(rows.table.schema.quasi_identifiers, table.schema.quasi_identifiers, table.codes.T, strict=True)
         labels = {new.name: np.array(new.levels, object)[codes[index]] for old, new, codes in pairs if old is not new}
         frame = frame.assign(**labels)
-    multiplicity = count_persons(table)[index]
-    found = Rows(table, index, rows.read, rows.dropped, multiplicity, rows.files, frame, rows.source_row)
+    found = Rows(table, index, rows.read, rows.dropped, count_persons(table), rows.files, frame, rows.source_row)
     return replace(found, left_out=rows.left_out)
 
 
@@ -186,11 +185,11 @@ def external_columns(config: Config) -> list[str] | None:
     return list(dict.fromkeys(itertools.chain(*seen))) if seen else None
 
 
-def _audited_rows(records: str | RecordSample | Sequence[int], rows: Rows, where: str) -> Ints:
+def _audited_rows(records: str | RecordSample | Sequence[int], rows: Rows, where: str) -> Positions:
     """Return the ascending positions of the rows to test; a sample has all rows of so many persons."""
     used = rows.used
     if isinstance(records, str):
-        return _all_rows(used)
+        return RowNumbers(used)
     if isinstance(records, RecordSample):
         persons, kind = rows.table.persons, "rows" if rows.table.subject is None else "persons"
         if records.sample > persons:
@@ -204,9 +203,3 @@ def _audited_rows(records: str | RecordSample | Sequence[int], rows: Rows, where
     if len(positions) < len(records):
         raise InputError(f"{where}.records names a row twice")
     return positions if rows.person is None else np.flatnonzero(np.isin(rows.person, rows.person[positions]))
-
-
-@lru_cache(maxsize=2)
-def _all_rows(used: int) -> Ints:
-    """One array for all tests of a sweep: it travels to the workers once."""
-    return np.arange(used)

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from dit_dask.adversaries import default_panel
 from dit_dask.config.constraints import result_document
 from dit_dask.config.data import DATA
@@ -139,8 +137,8 @@ def _digest(document: Any) -> str:
 def secret_key(rows: Rows) -> bytes:
     """Return the key of the digests that stand for secrets: it follows from the rows, which no file of a run holds."""
     content = hashlib.sha256(b"key of the secrets of a run\0" + rows.table.schema.digest().encode())
-    for array in (rows.table.codes, rows.table.secret, rows.index):
-        content.update(np.ascontiguousarray(array).tobytes())
+    for values in rows.content():
+        content.update(values)
     return content.digest()
 
 

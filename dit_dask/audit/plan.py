@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES
 from dit_dask.errors import InputError, describe
-from dit_dask.values.arrays import BLOCK_ROWS, Bools, Ints, count_values
+from dit_dask.values.arrays import Ints, count_values, first_positions
 
 if TYPE_CHECKING:
     from dit_dask.sanitizers.external.probe import ProbeResult
@@ -102,19 +103,10 @@ def _is_usable(plan: TestPlan, test: Test) -> bool:
     return bool(cuts[0] == 0 and cuts[-1] == len(test.audited) and (np.diff(cuts) > 0).all())
 
 
-def first_rows(test: Test) -> Bools:
-    """Return (audited,): whether a row is the first audited one of its distinct record."""
-    record = test.record
-    position = np.empty(test.rows.table.distinct, np.int64)
-    starts = range(0, len(record), BLOCK_ROWS)
-    for start in reversed(starts):
-        block = record[start : start + BLOCK_ROWS]
-        position[block[::-1]] = np.arange(start, start + len(block))[::-1]  # the last assignment stays
-    first = np.empty(len(record), bool)
-    for start in starts:
-        block = record[start : start + BLOCK_ROWS]
-        np.equal(position[block], np.arange(start, start + len(block)), out=first[start : start + len(block)])
-    return first
+def first_rows(test: Test) -> Ints:
+    """Return, ascending, the place among the audited rows of the first one of each distinct record."""
+    found = first_positions(test.record, test.rows.table.distinct)
+    return np.sort(found[found < len(test.audited)])
 
 
 def make(tests: Sequence[Test], workers: int, probes: Mapping[str, ProbeResult] = MappingProxyType({})) -> dict[str, TestPlan]:
@@ -124,21 +116,21 @@ def make(tests: Sequence[Test], workers: int, probes: Mapping[str, ProbeResult] 
     """
     costs = [_call_cost(test, probes[test.id]) if test.policy.planned_by_calls else time_records(test) for test in tests]
     firsts = [first_rows(test) for test in tests]
-    total = sum(cost.record * first.sum() for cost, first in zip(costs, firsts, strict=True))
+    total = sum(cost.record * len(first) for cost, first in zip(costs, firsts, strict=True))
     goal = min(LONGEST, max(SHORTEST, total / (32 * workers)))
     plans = {}
     for test, first, cost in zip(tests, firsts, costs, strict=True):
-        distinct = int(first.sum())
+        distinct, rows = len(first), len(test.audited)
         if test.policy.planned_by_calls:  # calls may be slow: parts are not cut as small as tasks
             tasks = min(distinct, max(FEWEST_TASKS * workers, int(distinct * cost.record / goal)))
-            boundaries = cut(first, max(goal / max(cost.record, 1e-9), distinct / MOST_PARTS))
+            boundaries = cut(first, max(goal / max(cost.record, 1e-9), distinct / MOST_PARTS), rows)
         elif ENGINES[test.engine].chunks is None:
-            boundaries = cut(first, goal / max(cost.record, 1e-9))
+            boundaries = cut(first, goal / max(cost.record, 1e-9), rows)
             tasks = len(boundaries) - 1
         else:  # every task has the engine's fixed cost, so a test is cut only where that pays
-            boundaries = cut(first, distinct * min(1.0, MOST_ROWS / len(first)))
+            boundaries = cut(first, distinct * min(1.0, MOST_ROWS / rows), rows)
             tasks = min(4 * workers, max(1, int(distinct * cost.record / max(goal, cost.task))))
-        plans[test.id] = TestPlan(boundaries, tasks, distinct, cost, probes.get(test.id))
+        plans[test.id] = TestPlan(split_long(boundaries), tasks, distinct, cost, probes.get(test.id))
     return plans
 
 
@@ -200,9 +192,16 @@ def time_records(test: Test) -> Cost:
     return Cost(max(0.0, one - each), each)
 
 
-def cut(first: Bools, records_per_part: float) -> Ints:
+def cut(first: Ints, records_per_part: float, rows: int) -> Ints:
     """Return the row boundaries of parts that each begin about so many distinct records."""
-    distinct = int(first.sum())
-    parts = int(min(max(1, round(distinct / records_per_part)), distinct))
-    starts = np.flatnonzero(first)[(np.arange(parts) * distinct) // parts]
-    return np.concatenate([[0], starts[1:], [len(first)]]).astype(np.int64)
+    parts = int(min(max(1, round(len(first) / records_per_part)), len(first)))
+    starts = first[(np.arange(parts) * len(first)) // parts]
+    return np.concatenate([[0], starts[1:], [rows]]).astype(np.int64)
+
+
+def split_long(boundaries: Ints) -> Ints:
+    """Cut parts of too many rows: records that began before may go on for long."""
+    parts = -(-np.diff(boundaries) // MOST_ROWS)
+    ends = zip(pairwise(boundaries), parts, strict=True)
+    pieces = [np.linspace(start, stop, count, endpoint=False) for (start, stop), count in ends]
+    return np.concatenate([*pieces, boundaries[-1:]]).astype(np.int64)

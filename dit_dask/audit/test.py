@@ -6,6 +6,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dit_dask.config.document import TestConfig
 from dit_dask.engines import Procedure, ReleaseProcedure
 from dit_dask.measures.utility.figures import NO_UTILITY, Utility, measure_utility
@@ -16,7 +18,7 @@ from dit_dask.values.table import Rows, Table
 if TYPE_CHECKING:
     from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
     from dit_dask.sanitizers.external import ExternalSanitizer
-    from dit_dask.values.arrays import Floats, Ints
+    from dit_dask.values.arrays import Codes, Floats, Ints, Positions
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,14 @@ class Test:
     engine: str
     engine_reason: str
     rows: Rows = field(repr=False)
-    audited: Ints
+    audited: Positions
     estimated_influence: Floats | None = None  # of the records, where those with the largest go first
     shown_parameters: Mapping[str, Any] = field(default_factory=dict)  # without secrets
     recoded: Rows | None = field(default=None, repr=False)  # where the encoder changes the table before it is sanitised
     before: tuple[Table, Alternative] | None = field(default=None, repr=False)  # where one attribute of a table was changed
 
     @property
-    def record(self) -> Ints:
+    def record(self) -> Ints | Codes:
         """Return (audited,): the distinct record of each audited row; a view if all rows are audited."""
         return self.rows.index if len(self.audited) == self.rows.used else self.rows.index[self.audited]
 
@@ -85,7 +87,7 @@ class Test:
         if not self.policy.shares_releases:
             return self.id
         state = None if self.external is None else id(self.external.state)  # one for all sensitive attributes
-        return state, self.engine, self.config.repeats, self.audited.tobytes(), self.rows.index.tobytes()
+        return state, self.engine, self.config.repeats, np.asarray(self.audited).tobytes(), self.rows.index.tobytes()
 
     def recheck(self) -> tuple[Recheck, PrivacyLoss | None, Utility]:
         """Compare what is published, or the noise, with what it claims, and with the table, as it was before any change."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dit_dask.values.arrays import Bools, Ints
+from dit_dask.values.arrays import Bools, Codes, Ints
 
 FIRST_LOOK = 1024  # records; a look that finds no unknown one is followed by one of twice as many
 
@@ -18,7 +18,7 @@ class WaitingParts:
     of pairs of records and parts is needed, which would be as long as the table.
     """
 
-    def __init__(self, records_of: Callable[[int], Ints], parts: int) -> None:
+    def __init__(self, records_of: Callable[[int], Ints | Codes], parts: int) -> None:
         self._records_of = records_of
         self._position = np.zeros(parts, np.int64)
         self._lacking = np.array([records_of(part)[0] for part in range(parts)], np.int64)
@@ -42,7 +42,7 @@ class WaitingParts:
         return [int(part) for part in np.flatnonzero(self._is_complete)]
 
 
-def _first_unknown(known: Bools, records: Ints, start: int) -> int:
+def _first_unknown(known: Bools, records: Ints | Codes, start: int) -> int:
     """Return the position of the first record from `start` on that is not known, or the number of records."""
     size = FIRST_LOOK
     while start < len(records):

@@ -157,7 +157,7 @@ def harden(
     while True:
         prepared = run.prepare(single, left_out=removed if removed.any() else None)
         result = run.run(prepared, workers, progress)
-        _write_removed(prepared.folder, removed, rows.source_row)
+        _write_removed(prepared.folder, removed, np.asarray(rows.source_row))
         gone = rows.count_persons(np.flatnonzero(removed)) if removed.any() else 0
         figures = figures_of(result.summaries)
         rounds.append(Round(gone, rows.table.persons - gone, figures, result.verdict.status, result.folder.url))

@@ -98,7 +98,7 @@ def rows_to_test(test: Test, sanitizer: ExternalSanitizer, *, order_matters: boo
     Where persons have several rows, equal rows of two are different: others leave the table with them.
     """
     is_single = order_matters or test.rows.table.subject is not None
-    return np.arange(len(sanitizer.frame)) if is_single else sanitizer.representatives(test.audited)
+    return np.arange(len(sanitizer.frame)) if is_single else sanitizer.representatives(np.asarray(test.audited))
 
 
 def rows_to_remove(test: Test, sanitizer: ExternalSanitizer, *, order_matters: bool) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from dit_dask.audit.part_source import PartSource
 from dit_dask.audit.parts import Part, PartFile, distance_column, part_name, read_part, write_part
 from dit_dask.audit.persons import PersonDistances, merge_persons
 from dit_dask.audit.state import TestState
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 FAN_IN = 8
 WARM_UP_RECORDS = 32
+SENT_ROWS = 100_000  # rows of a test that are sent with every task
 
 
 class SharedTests:
@@ -120,6 +122,7 @@ class TestTasks:
         self._session, self._shared, self._folder, self._states = session, shared, folder, states
         self._tasks: dict[Task, InfluenceTask | WriteTask | RecheckTask] = {}
         self._rechecks: dict[int, tuple[Recheck, PrivacyLoss | None, Utility]] = {}
+        self._sources: dict[int, Any] = {}
 
     def compute(self, progress: Progress, checkpoint: Observer) -> None:
         """Compute and write until nothing is missing."""
@@ -160,21 +163,36 @@ class TestTasks:
             self._tasks[future] = InfluenceTask(group, records)
 
     def _submit_write(self, test: int, parts: Sequence[int]) -> None:
+        """Have parts written; while records are unknown a task is sent its rows, and when all are known workers have them."""
         state = self._states[test]
         for batch in state.batches(parts):
+            if state.is_done:
+                content: Any = self._source(test)
+                write: Callable[..., list[PartFile]] = write_from
+            else:
+                content, write = [state.source.part(part) for part in batch], write_parts
             future = self._session.submit(
-                write_parts,
+                write,
                 self._folder,
-                [state.part(part) for part in batch],
+                content,
+                *([batch] if write is write_from else []),
                 key=f"write-{state.test.id}-{batch[0]:05d}",
                 description=f"{state.test.id}: write of part {', '.join(map(str, batch))}",
                 priority=10,
             )
             self._tasks[future] = WriteTask(test, batch)
 
+    def _source(self, test: int) -> Any:
+        """What the parts of a test are made of: sent once to every worker, or with each task if it is small."""
+        if test not in self._sources:
+            source = self._states[test].source
+            is_small = len(source.rows.record) < SENT_ROWS
+            self._sources[test] = source if is_small else self._session.scatter(source)
+        return self._sources[test]
+
     def reduce(self) -> list[Outcome]:
         """Merge the distributions of each test's parts, a few at a time."""
-        summaries = [self._submit_summary(state) for state in self._states]
+        summaries = [self._submit_summary(test) for test in range(len(self._states))]
         results = {future: self._session.result(future) for future in self._session.completed()}
         outcomes = []
         for test, summary in enumerate(summaries):
@@ -188,19 +206,14 @@ class TestTasks:
         future = self._session.submit(recheck_of, self._shared, test, key=key, description=description)
         self._tasks[future] = RecheckTask(test)
 
-    def _submit_summary(self, state: TestState) -> Task:
+    def _submit_summary(self, test: int) -> Task:
+        state = self._states[test]
         identity, description = state.test.id, f"{state.test.id}: summary"
         level = []
         for batch in state.batches(range(state.plan.parts)):
-            names, rows = [part_name(identity, part) for part in batch], [state.rows_of(part) for part in batch]
-            person = state.person
-            records = [(state.test.audited[part], state.first[part], None if person is None else person[part]) for part in rows]
             key = f"read-{identity}-{batch[0]:05d}"
-            level.append(
-                self._session.submit(
-                    distribution_of, self._folder, names, records, key=key, description=description, wanted=False
-                )
-            )
+            arguments = self._folder, self._source(test), batch
+            level.append(self._session.submit(distribution_of, *arguments, key=key, description=description, wanted=False))
         depth = 0
         while len(level) > 1:
             depth += 1
@@ -249,18 +262,22 @@ def write_parts(folder: Folder, contents: Sequence[Part]) -> list[PartFile]:
     return [write_part(folder, content) for content in contents]
 
 
-def distribution_of(
-    folder: Folder, names: Sequence[str], records: Sequence[tuple[Ints, Bools, Ints | None]]
-) -> Distribution | PersonDistances:
-    """On a worker: read a few parts back, so that the summary is of what is stored; records are (record, first, person)."""
+def write_from(folder: Folder, source: PartSource, parts: Sequence[int]) -> list[PartFile]:
+    """On a worker: make a few parts and write them."""
+    return [write_part(folder, source.part(part)) for part in parts]
+
+
+def distribution_of(folder: Folder, source: PartSource, parts: Sequence[int]) -> Distribution | PersonDistances:
+    """On a worker: read a few parts back, so that the summary is of what is stored."""
     distributions = []
-    for name, (record, first, person) in zip(names, records, strict=True):
-        found = read_part(folder, name, record)
+    for part in parts:
+        name = part_name(source.rows.test, part)
+        found = read_part(folder, name, source.rows.positions(part))
         if found is None:
             raise RunError(
                 f"{folder.url}/{name} cannot be read back; the output must be one place for all workers and the client"
             )
-        distributions.append(part_distribution(found[1], first, person))
+        distributions.append(part_distribution(found[1], source.rows.is_first(part), source.rows.persons(part)))
     return merge_parts(distributions) if len(distributions) > 1 else distributions[0]
 
 

@@ -9,15 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from dit_dask.config.data import SEPARATORS, CsvConfig
 from dit_dask.errors import InputError, quote
 from dit_dask.inputs.quotes import check_quotes
 from dit_dask.values.numbers import DECIMAL
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PEEKED_BYTES = 2**20
 PEEKED_ROWS = 500
@@ -221,19 +217,22 @@ class NumberColumns:
     numbers: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
 
-    def with_points(self, frame: pd.DataFrame, dialect: Dialect, *, is_given: bool, where: str) -> pd.DataFrame:
-        """Write decimal commas as points, and refuse numbers whose points or groups contradict the decimal sign."""
-        for name in frame.columns:
-            if name in self.texts or (name not in self.numbers and dialect.decimal != ","):
-                continue
-            cells = frame[name]
-            distinct = [str(cell) for cell in cells.unique()]
-            if name in self.numbers:
-                _refuse_groups(name, distinct, dialect, where, is_given=is_given)
-            if dialect.decimal == "," and (name in self.numbers or _are_numbers(distinct)):
-                commas = {cell: cell.replace(",", ".") for cell in distinct if re.fullmatch(COMMA_DECIMAL, cell)}
-                frame[name] = cells.map(lambda cell, commas=commas: commas.get(cell, cell))
-        return frame
+    def are_checked(self, name: str, dialect: Dialect) -> bool:
+        """Tell whether the cells of a column may be numbers that are written in another way."""
+        return name not in self.texts and (name in self.numbers or dialect.decimal == ",")
+
+    def with_points(
+        self, name: str, distinct: Sequence[str], dialect: Dialect, *, is_given: bool, where: str
+    ) -> dict[str, str]:
+        """Return the cells of a column that have a decimal comma, and how they are written with a point.
+
+        Refuse numbers whose points or groups contradict the decimal sign.
+        """
+        if name in self.numbers:
+            _refuse_groups(name, distinct, dialect, where, is_given=is_given)
+        if dialect.decimal != "," or not (name in self.numbers or _are_numbers(distinct)):
+            return {}
+        return {cell: cell.replace(",", ".") for cell in distinct if re.fullmatch(COMMA_DECIMAL, cell)}
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:

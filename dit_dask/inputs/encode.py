@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,19 +25,16 @@ MISSING = "(missing)"  # the category of missing cells, where they are kept
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The cells of used rows, by their positions among these; missing[n] marks those that have no value."""
+    """The distinct cells of a column in the used rows, and how many rows have each; rows without a value are left out.
+
+    `first_row` finds the first used row that has one of some cells, which only messages need.
+    """
 
     name: str
     cells: pd.Series[Any]
-    rows: Ints
-    missing: Bools
-
-    def present(self) -> Column:
-        """Only the cells that have a value; there must be one."""
-        if self.missing.all():
-            raise InputError(f"column {self.name!r} has no value in any used row")
-        keep = ~self.missing
-        return Column(self.name, self.cells[keep], self.rows[keep], self.missing[keep])
+    counts: Ints
+    has_missing: bool
+    first_row: Callable[[Bools], int]
 
 
 def check_single_type(name: str, column: pd.Series[Any]) -> None:
@@ -50,22 +47,20 @@ def check_single_type(name: str, column: pd.Series[Any]) -> None:
             raise InputError(f"column {name!r} must hold single values; got values of type {types[0]}")
 
 
-def encode_numeric(name: str, column: pd.Series[Any]) -> tuple[Attribute, Codes]:
-    """Code a numeric column by the rank of its values; the numbers themselves only give widths."""
-    import pandas as pd
-
-    check_single_type(name, column)
-    if isinstance(column.iloc[0], bool | np.bool_):
+def encode_numeric(column: Column) -> tuple[Attribute, Codes]:
+    """Code the cells of a numeric column by the rank of their values; the numbers themselves only give widths."""
+    name = column.name
+    check_single_type(name, column.cells)
+    if isinstance(column.cells.iloc[0], bool | np.bool_):
         raise InputError(f"column {name!r} must be numeric; got booleans (use kind: categorical)")
-    factors, distinct = pd.factorize(column)
-    numbers = _convert_numbers(name, distinct, np.bincount(factors), factors)
+    numbers = _convert_numbers(column)
     unit = None
     if numbers.dtype.kind == "M":
         unit, numbers = np.datetime_data(numbers.dtype)[0], numbers.view(np.int64)
     levels, inverse = np.unique(numbers, return_inverse=True)
     values = levels if levels.dtype == np.float64 else _compute_offsets(name, levels)
     attribute = Attribute(name, "numeric", tuple(levels.tolist()), values, unit=unit)
-    return attribute, inverse.astype(np.int32)[factors]
+    return attribute, inverse.astype(np.int32)
 
 
 def _compute_offsets(name: str, levels: NDArray[Any]) -> Floats:
@@ -79,17 +74,17 @@ def _compute_offsets(name: str, levels: NDArray[Any]) -> Floats:
     return offsets
 
 
-def _convert_numbers(name: str, distinct: Any, counts: Ints, factors: Ints) -> NDArray[Any]:
+def _convert_numbers(column: Column) -> NDArray[Any]:
     """Convert the distinct cells of a column to numbers that sort and subtract exactly."""
     import datetime
     import decimal
 
     import pandas as pd
 
-    cells = pd.Series(distinct)
+    name, cells = column.name, column.cells
     first = cells.iloc[0]
     if isinstance(first, str):
-        return _parse_numbers(name, cells.astype(str), counts, factors)
+        return _parse_numbers(column, cells.astype(str))
     if pd.api.types.is_float_dtype(cells.dtype):
         return _check_finite(name, cells.to_numpy(np.float64))
     if pd.api.types.is_datetime64_any_dtype(cells.dtype) or isinstance(first, datetime.date):
@@ -126,10 +121,11 @@ def _check_finite(name: str, numbers: Floats) -> Floats:
     return numbers + 0.0  # -0.0 and 0.0 are one value
 
 
-def _parse_numbers(name: str, cells: pd.Series[str], counts: Ints, factors: Ints) -> NDArray[Any]:
+def _parse_numbers(column: Column, cells: pd.Series[str]) -> NDArray[Any]:
     """Parse text as integers, decimals or ISO dates, all of one sort; the error names the first row."""
     import pandas as pd
 
+    name, counts = column.name, column.counts
     is_integer = cells.str.fullmatch(INTEGER).to_numpy(bool)
     if is_integer.all():
         if cells.str.len().max() > MAX_DIGITS:
@@ -153,7 +149,7 @@ def _parse_numbers(name: str, cells: pd.Series[str], counts: Ints, factors: Ints
             "if it groups thousands"
         )
     worst = bad[counts[bad].argmax()]
-    row = int(np.flatnonzero(factors == worst)[0])
+    row = column.first_row(np.arange(len(cells)) == worst)
     shown = f"the text {cells.iloc[worst]!r} in {counts[worst]} rows" if counts[worst] >= MIN_DISCLOSED_COUNT else "text"
     raise InputError(
         f"column {name!r} must be numbers or ISO dates; got {shown}, first in used row {row} "
@@ -162,25 +158,18 @@ def _parse_numbers(name: str, cells: pd.Series[str], counts: Ints, factors: Ints
     )
 
 
-def _convert_labels(name: str, column: pd.Series[Any]) -> tuple[Ints, list[str], list[Any]]:
-    """Return each row's label number, the labels as text and the values they came from."""
+def label_cells(column: Column) -> Labels:
+    """Write the cells of a column as labels."""
     import pandas as pd
 
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype)
-    check_single_type(name, column)
-    factors, distinct = pd.factorize(column)
-    values = list(distinct)
-    labels = [str(value) for value in values]
+    cells = column.cells
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        cells = cells.astype(cells.cat.categories.dtype)
+    check_single_type(column.name, cells)
+    labels = [str(value) for value in cells]
     if len(set(labels)) < len(labels):
-        raise InputError(f"column {name!r} has different values that read the same as text")
-    return factors, labels, values
-
-
-def label_cells(column: Column) -> Labels:
-    """Number the labels of a column."""
-    factors, labels, _ = _convert_labels(column.name, column.cells)
-    return Labels(column.name, labels, factors, column.rows)
+        raise InputError(f"column {column.name!r} has different values that read the same as text")
+    return Labels(column.name, labels, np.arange(len(labels)), column.counts, column.first_row)
 
 
 def ordered_levels(order: Sequence[object], labels: Labels, where: str) -> list[str]:

@@ -15,7 +15,7 @@ from dit_dask.config.schema import HierarchyRule
 from dit_dask.errors import InputError, quote
 from dit_dask.inputs.source import read_text
 from dit_dask.storage.redaction import public_url
-from dit_dask.values.arrays import Ints
+from dit_dask.values.arrays import Bools, Ints
 from dit_dask.values.hierarchy import ROOT, Hierarchy, build, flat, parse, parse_levels
 from dit_dask.values.numbers import DECIMAL
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
@@ -25,24 +25,26 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The distinct labels of a column: factors[n] says which one each cell has, rows[n] which used row the cell is of."""
+    """The distinct labels of a column: factors[m] says which one each distinct cell has, counts[m] how many used rows have it.
+
+    `first_row` finds the first used row that has one of some cells.
+    """
 
     column: str
     labels: Sequence[str]
     factors: Ints
-    rows: Ints
-
-    def rows_of(self, label: str) -> Ints:
-        """Return the used rows that hold a label."""
-        return self.rows[self.factors == self.labels.index(label)] if label in self.labels else np.empty(0, np.int64)
+    counts: Ints
+    first_row: Callable[[Bools], int]
 
     def refuse(self, problem: str, labels: Sequence[str], note: str = "") -> InputError:
         """Phrase that labels cannot be used: those that many rows share are named, of the others the first row."""
-        rows = {label: self.rows_of(label) for label in labels}
+        place = {label: number for number, label in enumerate(self.labels)}
+        counted = np.bincount(self.factors, self.counts, len(self.labels) + 1)  # the last is of those that no row has
+        rows = {label: counted[place.get(label, -1)] for label in labels}
         # of the config alone, or of many people
-        shown = [label for label in labels if not 0 < len(rows[label]) < MIN_DISCLOSED_COUNT][:MOST_NAMED]
+        shown = [label for label in labels if not 0 < rows[label] < MIN_DISCLOSED_COUNT][:MOST_NAMED]
         if not shown:
-            first = int(min(rows[label][0] for label in labels))
+            first = self.first_row(np.isin(self.factors, [place[label] for label in labels]))
             note = f", first in used row {first}{note} (--show-values shows them)"
             return InputError(f"{problem} {len(labels):,} values of column {self.column!r}{note}", hidden=labels[:MOST_NAMED])
         noun = "the value" if len(labels) == 1 else f"{len(labels):,} values"

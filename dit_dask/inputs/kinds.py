@@ -60,7 +60,7 @@ def _encode_ordinal(column: Column, described: AttributeConfig, _config: Config)
 
 
 def _encode_numeric(column: Column, _described: AttributeConfig, _config: Config) -> tuple[Attribute, Codes]:
-    return encode_numeric(column.name, column.cells)
+    return encode_numeric(column)
 
 
 def _encode_date(column: Column, described: AttributeConfig, config: Config) -> tuple[Attribute, Codes]:
@@ -68,15 +68,13 @@ def _encode_date(column: Column, described: AttributeConfig, config: Config) -> 
     import pandas as pd
 
     check_single_type(column.name, column.cells)
-    factors, distinct = pd.factorize(column.cells)
-    moments = parse_dates(column.name, list(distinct), described, np.bincount(factors))
+    moments = parse_dates(column.name, list(column.cells), described, column.counts)
     if described.hierarchy is None:
-        attribute, codes = encode_numeric(column.name, pd.Series(moments))
-        return attribute, codes[factors]
+        return encode_numeric(replace(column, cells=pd.Series(moments)))
     texts = to_text(moments)
     names = list(dict.fromkeys(texts))  # two texts may be the same date
-    same = np.array([names.index(text) for text in texts]) if len(names) < len(texts) else np.arange(len(names))
-    labels = Labels(column.name, names, same[factors], column.rows)
+    place = {name: number for number, name in enumerate(names)}
+    labels = Labels(column.name, names, np.array([place[text] for text in texts]), column.counts, column.first_row)
     where = f"schema.quasi_identifiers.{column.name}.hierarchy"
     return _on_tree(column, "categorical", labels, make_hierarchy(described.hierarchy, labels, config, where))
 
@@ -96,13 +94,10 @@ def has_scale(described: AttributeConfig) -> bool:
 
 
 def encode_attribute(column: Column, described: AttributeConfig, config: Config) -> tuple[Attribute, Codes]:
-    """Code a quasi-identifier by its kind; missing cells of the column, if they are kept, are the last leaf."""
-    present = column.present()
-    attribute, codes = KINDS[described.kind](present, described, config)
-    if len(present.rows) == len(column.rows):
+    """Code the cells of a quasi-identifier by its kind; missing cells, if they are kept, are the last leaf."""
+    attribute, codes = KINDS[described.kind](column, described, config)
+    if not column.has_missing:
         return attribute, codes
     refuse_label(column.name, attribute.levels)
     hierarchy = None if attribute.hierarchy is None else with_leaf(attribute.hierarchy, MISSING)
-    every = np.full(len(column.rows), len(attribute.levels), np.int32)
-    every[present.rows] = codes
-    return replace(attribute, levels=(*attribute.levels, MISSING), hierarchy=hierarchy), every
+    return replace(attribute, levels=(*attribute.levels, MISSING), hierarchy=hierarchy), codes

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dit_dask import seeds
-from dit_dask.config.data import DROP_ROWS
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError, unknown
-from dit_dask.inputs.encode import Column
-from dit_dask.inputs.kinds import encode_attribute, has_scale
+from dit_dask.inputs.code import choose_rows, code_rows, missing_cells, source_name
+from dit_dask.inputs.collapsed import collapse_frame
+from dit_dask.inputs.partitions import read_collapsed
 from dit_dask.inputs.read import check_names, read_frame, read_source
-from dit_dask.inputs.sensitive import encode_sensitive, join_members
-from dit_dask.inputs.subject import Persons, number_persons
 from dit_dask.storage.redaction import public_url
-from dit_dask.values.arrays import Bools, Ints
+from dit_dask.values.arrays import Ints
 from dit_dask.values.numbers import DECIMAL
-from dit_dask.values.schema import Schema
-from dit_dask.values.table import Rows, collapse, count_persons
+from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +25,8 @@ if TYPE_CHECKING:
 
 def load(config: Config, frame: pd.DataFrame | None = None, others: Sequence[str] | None = None) -> Rows:
     """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells."""
+    if frame is None and others is None:
+        return _read_rows(config)
     rows, read, used = _load(config, others or [], frame)
     return rows if others is None else rows.with_frame(_original_cells(read.iloc[used], rows, config))
 
@@ -55,8 +52,8 @@ def load_columns(config: Config, named: Sequence[str]) -> pd.DataFrame:
     check_names(list(frame.columns), [*frame.columns, *named], "data")
     if not len(frame):
         raise InputError(f"data: {source_name(config)} has no rows")
-    chosen = select_rows(np.arange(len(frame)), config)
-    return blank_missing(frame if len(chosen) == len(frame) else frame.iloc[chosen], config.data.missing)
+    chosen = choose_rows(len(frame), config)
+    return blank_missing(frame if chosen is None else frame.iloc[chosen], config.data.missing)
 
 
 def read_table(
@@ -70,56 +67,34 @@ def read_table(
 
 
 def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None) -> tuple[Rows, pd.DataFrame, Ints]:
+    """Load the rows, and the cells of more columns as they were read, with the positions of the used ones."""
     schema = config.checked_schema
-    columns = schema.columns
-    wanted = None if more is None else list(dict.fromkeys([*columns, *schema.subject_columns, *more]))
+    needed = list(dict.fromkeys([*schema.columns, *schema.subject_columns]))
+    wanted = None if more is None else list(dict.fromkeys([*needed, *more]))
     files: tuple[str, ...] = ()
     if frame is None:
         frame, files = read_frame(config, wanted)
     frame = frame.rename(columns=str)
     wanted = list(frame.columns) if wanted is None else wanted
-    check_names(list(frame.columns), list(dict.fromkeys([*columns, *schema.subject_columns, *wanted])), "data")
-    for column in config.data.missing if isinstance(config.data.missing, Mapping) else ():
-        if column not in wanted:
-            raise unknown("data.missing: column", column, wanted)
-    if not len(frame):
-        raise InputError(f"data: {source_name(config)} has no rows")
-    missing = {column: missing_cells(frame, [column], config.data.missing) for column in columns}
-    kept = _category_columns(config)
-    incomplete = np.zeros(len(frame), bool)
-    for column in columns:
-        incomplete |= missing[column] & (column not in kept)
-    used = select_rows(np.flatnonzero(~incomplete), config)
-    used_columns = {name: Column(name, frame[name].iloc[used], np.arange(len(used)), missing[name][used]) for name in columns}
-    attributes = []
-    codes = np.empty((len(used), len(schema.quasi_identifiers)), np.int32)
-    for position, (name, described) in enumerate(schema.quasi_identifiers.items()):
-        attribute, codes[:, position] = encode_attribute(used_columns[name], described, config)
-        attributes.append(attribute)
-    members = {one.name: encode_sensitive(used_columns[one.column], one, config) for one in schema.members}
-    persons = Persons(None) if schema.subject is None else _find_persons(frame, schema.subject, used, config)
-    dropped = int(incomplete.sum())
-    loaded = []
-    for one in schema.secrets:
-        secret, secret_codes = join_members(one, members)
-        table, index = collapse(Schema(tuple(attributes), secret, schema.subject), codes, secret_codes, persons.person)
-        counts = count_persons(table)[index]
-        loaded.append(Rows(table, index, len(frame), dropped, counts, files, source_row=used, doubts=persons.doubts))
-    return replace(loaded[0], further=tuple(loaded[1:])), frame[wanted], used
+    check_names(list(frame.columns), list(dict.fromkeys([*needed, *wanted])), "data")
+    _check_marked(config, wanted)
+    rows = code_rows(collapse_frame(frame, needed), config, files)
+    return rows, frame[wanted], np.asarray(rows.source_row)
 
 
-def _find_persons(frame: pd.DataFrame, subject: str, used: Ints, config: Config) -> Persons:
-    missing = missing_cells(frame, [subject], config.data.missing)[used]
-    return number_persons(frame[subject].iloc[used], missing)
-
-
-def _category_columns(config: Config) -> set[str]:
-    """The columns whose missing cells are a category; numbers, orders and dates on a scale have no place for one."""
-    if config.data.missing_as == DROP_ROWS:
-        return set()
+def _read_rows(config: Config) -> Rows:
+    """Load the rows in parts, of which no cell is kept as it was read."""
     schema = config.checked_schema
-    on_trees = {name for name, described in schema.quasi_identifiers.items() if not has_scale(described)}
-    return on_trees | {member.column for member in schema.members} - (set(schema.quasi_identifiers) - on_trees)
+    needed = list(dict.fromkeys([*schema.columns, *schema.subject_columns]))
+    read, files = read_collapsed(config, needed)
+    _check_marked(config, needed)
+    return code_rows(read, config, files)
+
+
+def _check_marked(config: Config, columns: Sequence[str]) -> None:
+    for column in config.data.missing if isinstance(config.data.missing, Mapping) else ():
+        if column not in columns:
+            raise unknown("data.missing: column", column, columns)
 
 
 def _original_cells(frame: pd.DataFrame, rows: Rows, config: Config) -> pd.DataFrame:
@@ -147,44 +122,3 @@ def blank_missing(frame: pd.DataFrame, marks: Any) -> pd.DataFrame:
             cells = frame[column] if frame[column].dtype.kind not in "iub" else frame[column].astype(object)
             frame[column] = cells.mask(is_missing, None)
     return frame
-
-
-def missing_cells(frame: pd.DataFrame, columns: Sequence[str], marks: Any) -> Bools:
-    """Return (rows,): whether a used cell is empty or holds a mark."""
-    import pandas as pd
-
-    is_missing = np.zeros(len(frame), bool)
-    for column in columns:
-        cells = frame[column]
-        is_missing |= cells.isna().to_numpy(bool)
-        own_marks = {"", *(str(mark) for mark in (marks.get(column, []) if isinstance(marks, Mapping) else marks))}
-        if isinstance(cells.dtype, pd.CategoricalDtype):
-            marked = [*cells.cat.categories.astype(str).isin(own_marks), True]  # the last is of empty cells
-            is_missing |= np.array(marked)[cells.cat.codes.to_numpy()]
-        elif pd.api.types.is_float_dtype(cells.dtype):  # 999 marks 999.0
-            is_missing |= cells.isin([float(mark) for mark in own_marks if re.fullmatch(DECIMAL, mark)]).to_numpy(bool)
-        else:
-            is_missing |= cells.astype(str).isin(own_marks).to_numpy(bool)
-    return is_missing
-
-
-def select_rows(complete: Ints, config: Config) -> Ints:
-    """Choose the rows under audit among the complete ones, in file order."""
-    if not len(complete):
-        raise InputError(f"data: no complete row: every row of {source_name(config)} misses a used value")
-    if config.data.limit is not None:
-        complete = complete[: config.data.limit]
-    sample = config.data.sample
-    if sample is not None:
-        if sample.rows > len(complete):
-            raise InputError(f"data.sample.rows must be at most the {len(complete)} complete rows; got {sample.rows}")
-        rng = seeds.stream(sample.seed, "data.sample")
-        complete = np.sort(rng.choice(complete, sample.rows, replace=False))
-    if len(complete) < 2:
-        raise InputError("data: at least 2 complete rows are needed to remove one; got 1")
-    return complete
-
-
-def source_name(config: Config) -> str:
-    """The source as messages may show it."""
-    return public_url(config.data.url)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
+from dit_dask.inputs.code import missing_cells
 from dit_dask.inputs.dialect import PEEKED_BYTES
-from dit_dask.inputs.load import missing_cells
 from dit_dask.inputs.read import UNPACK, read_frame
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
 from dit_dask.storage.filesystem import reading

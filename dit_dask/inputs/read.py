@@ -7,7 +7,7 @@ import difflib
 import io
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +113,7 @@ def _read_file(
             if name.endswith(".parquet"):
                 return _read_parquet(file, columns, f"{where}: {name}", is_coded=rules.is_coded)
             if name.endswith(".xlsx"):
-                return _read_excel(file, columns, f"{where}: {name}")
+                return read_excel(file, columns, f"{where}: {name}")
             opened = unpacked(file, name, f"{where}: {name}")
             return _read_csv(opened, columns, f"{where}: {name}", for_file(rules, name))
 
@@ -167,6 +167,102 @@ def unpacked(file: Any, name: str, where: str) -> Any:
 
 
 def _read_csv(file: Any, columns: Sequence[str] | None, where: str, rules: TextRules) -> pd.DataFrame:
+    import pyarrow as pa
+
+    text = open_text(file, columns, where, rules)
+    if rules.is_coded:
+        coded = CodedColumns(text.columns)
+        for block in text.blocks():
+            coded.add(block)
+        frame = coded.frame()
+    else:
+        kind = pa.schema([(name, pa.string()) for name in text.columns])
+        frame = pa.Table.from_batches(text.blocks(), kind).to_pandas()
+    for name in frame.columns:
+        frame[name] = text.with_points(frame[name])
+    return frame
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedText:
+    """A text file whose header and dialect are known."""
+
+    file: Any
+    header: Sequence[str]
+    columns: Sequence[str]
+    dialect: Dialect
+    rules: TextRules
+    where: str
+
+    def blocks(self) -> Iterator[Any]:
+        """Yield record batches of the used columns, as text; what is wrong with the file is found at its end."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow
+
+        uneven: list[Any] = []
+
+        def refuse(row: Any) -> str:
+            uneven.append(row)
+            return "skip"
+
+        dialect, columns = self.dialect, list(self.columns)
+        is_utf8 = dialect.encoding in ("utf-8", "utf-8-sig")
+        counted, rows = CountedLines(self.file), 0
+        # one thread: only then are rows numbered
+        reading_options = arrow.ReadOptions(
+            use_threads=False, encoding="utf8" if is_utf8 else dialect.encoding, block_size=BLOCK_BYTES
+        )
+        parse_options = arrow.ParseOptions(
+            delimiter=dialect.separator,
+            quote_char=False if dialect.quote == NO_QUOTE else dialect.quote,
+            newlines_in_values=True,
+            invalid_row_handler=refuse,
+        )
+        convert_options = arrow.ConvertOptions(
+            column_types=dict.fromkeys(columns, "string"), include_columns=columns, strings_can_be_null=False
+        )
+        try:
+            for block in arrow.open_csv(counted, reading_options, parse_options, convert_options):
+                rows += block.num_rows
+                yield block
+        except (UnicodeError, pa.ArrowInvalid) as error:
+            if isinstance(error, UnicodeError) or "UTF8" in str(error):
+                raise InputError(f"{self.where} is not {dialect.encoding} text throughout; set data.csv.encoding") from error
+            self._check_quotes()  # a better reason, if that is it
+            raise
+        if counted.lines > rows + 1:  # some cell has several lines, or lines are empty
+            self._check_quotes()
+        if uneven:
+            row = uneven[0]
+            raise InputError(
+                f"{self.where}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns} "
+                f"(the separator is {NAMES[dialect.separator]}; data.csv.separator sets another)"
+            )
+
+    def with_points(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+        """Write decimal commas of a column as points, where they are."""
+        name, is_given = str(cells.name), self.rules.csv.decimal is not None
+        if not self.rules.columns.are_checked(name, self.dialect):
+            return cells
+        distinct = [str(cell) for cell in cells.unique()]
+        changed = self.rules.columns.with_points(name, distinct, self.dialect, is_given=is_given, where=self.where)
+        return cells.map(lambda cell: changed.get(cell, cell)) if changed else cells
+
+    def _check_quotes(self) -> None:
+        """Read the file again, cell by cell."""
+        if self.dialect.quote == NO_QUOTE:
+            return
+        self.file.seek(0)
+        encoding = "utf-8-sig" if self.dialect.encoding == "utf-8" else self.dialect.encoding
+        text = io.TextIOWrapper(self.file, encoding=encoding, errors="replace", newline="")
+        try:
+            check_quotes(text, len(self.header), self.where, self.dialect.separator, self.dialect.quote)
+        finally:
+            text.detach()  # the file is closed by who opened it
+
+
+def open_text(file: Any, columns: Sequence[str] | None, where: str, rules: TextRules) -> OpenedText:
+    """Find out how a text file is written, and that it has the used columns; what was found is said once."""
     peeked, dialect = look(file, rules.csv, columns, where)
     header = read_header(peeked, dialect, where, columns, is_trusted=rules.is_named)
     columns = header if columns is None else columns
@@ -175,78 +271,10 @@ def _read_csv(file: Any, columns: Sequence[str] | None, where: str, rules: TextR
     told, usual = asdict(rules.csv), asdict(Dialect())
     if any(told[key] is None and value != usual[key] for key, value in asdict(dialect).items()):
         logging.getLogger("dit_dask.inputs").info("%s is %s", where, known)
-    frame = _read_cells(file, header, columns, dialect, where, is_coded=rules.is_coded)
-    return rules.columns.with_points(frame, dialect, is_given=rules.csv.decimal is not None, where=where)
+    return OpenedText(file, header, columns, dialect, rules, where)
 
 
-def _read_cells(
-    file: Any, header: Sequence[str], columns: Sequence[str], dialect: Dialect, where: str, *, is_coded: bool
-) -> pd.DataFrame:
-    import pyarrow as pa
-    from pyarrow import csv as arrow
-
-    uneven: list[Any] = []
-
-    def refuse(row: Any) -> str:
-        uneven.append(row)
-        return "skip"
-
-    is_utf8 = dialect.encoding in ("utf-8", "utf-8-sig")
-    counted = CountedLines(file)
-    # one thread: only then are rows numbered
-    reading_options = arrow.ReadOptions(use_threads=False, encoding="utf8" if is_utf8 else dialect.encoding)
-    options = {
-        "read_options": reading_options,
-        "parse_options": arrow.ParseOptions(
-            delimiter=dialect.separator,
-            quote_char=False if dialect.quote == NO_QUOTE else dialect.quote,
-            newlines_in_values=True,
-            invalid_row_handler=refuse,
-        ),
-        "convert_options": arrow.ConvertOptions(
-            column_types=dict.fromkeys(columns, "string"), include_columns=list(columns), strings_can_be_null=False
-        ),
-    }
-    coded = CodedColumns(columns)
-    try:
-        if is_coded:
-            reading_options.block_size = BLOCK_BYTES
-            for block in arrow.open_csv(counted, **options):
-                coded.add(block)
-            frame, rows = coded.frame(), coded.rows
-        else:
-            table = arrow.read_csv(counted, **options)
-            frame, rows = table.to_pandas(), table.num_rows
-    except (UnicodeError, pa.ArrowInvalid) as error:
-        if isinstance(error, UnicodeError) or "UTF8" in str(error):
-            raise InputError(f"{where} is not {dialect.encoding} text throughout; set data.csv.encoding") from error
-        _check_quotes(file, header, dialect, where)  # a better reason, if that is it
-        raise
-    if counted.lines > rows + 1:  # some cell has several lines, or lines are empty
-        _check_quotes(file, header, dialect, where)
-    if uneven:
-        row = uneven[0]
-        raise InputError(
-            f"{where}, line {row.number}: expected {row.expected_columns} cells; got {row.actual_columns} "
-            f"(the separator is {NAMES[dialect.separator]}; data.csv.separator sets another)"
-        )
-    return frame
-
-
-def _check_quotes(file: Any, header: Sequence[str], dialect: Dialect, where: str) -> None:
-    """Read the file again, cell by cell."""
-    if dialect.quote == NO_QUOTE:
-        return
-    file.seek(0)
-    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
-    text = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline="")
-    try:
-        check_quotes(text, len(header), where, dialect.separator, dialect.quote)
-    finally:
-        text.detach()  # the file is closed by who opened it
-
-
-def _read_excel(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
+def read_excel(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
     """Read the first sheet; a column that mixes types becomes text."""
     import pandas as pd
 
@@ -267,12 +295,8 @@ def _read_excel(file: Any, columns: Sequence[str] | None, where: str) -> pd.Data
 
 def _read_parquet(file: Any, columns: Sequence[str] | None, where: str, *, is_coded: bool) -> pd.DataFrame:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    content = pq.ParquetFile(file)
-    names = [name for name in content.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
-    columns = names if columns is None else columns
-    check_names(names, columns, where)
+    content, columns = open_parquet(file, columns, where)
     if is_coded:
         coded = CodedColumns(columns)
         for block in content.iter_batches(BLOCK_ROWS, columns=list(columns), use_threads=False):
@@ -283,6 +307,17 @@ def _read_parquet(file: Any, columns: Sequence[str] | None, where: str, *, is_co
         if pa.types.is_dictionary(column.type):
             table = table.set_column(place, column.name, table.column(place).cast(column.type.value_type))
     return to_frame(table)[list(columns)]
+
+
+def open_parquet(file: Any, columns: Sequence[str] | None, where: str, coded: Sequence[str] = ()) -> tuple[Any, Sequence[str]]:
+    """Open a Parquet file, and check that it has the used columns; some of them are read as the numbers of a dictionary."""
+    import pyarrow.parquet as pq
+
+    content = pq.ParquetFile(file, read_dictionary=list(coded) or None)
+    names = [name for name in content.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
+    columns = names if columns is None else columns
+    check_names(names, columns, where)
+    return content, columns
 
 
 def check_names(names: Sequence[str], columns: Sequence[str], where: str, note: str = "") -> None:

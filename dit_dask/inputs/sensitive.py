@@ -31,19 +31,16 @@ BETWEEN = " | "  # the values of a joint attribute's members, where it is writte
 
 
 def encode_sensitive(column: Column, described: SensitiveConfig, config: Config) -> tuple[Secret, Codes]:
-    """Fix the order of the sensitive values: as given, else sorted (as numbers where all are numbers)."""
-    present = column.present()
-    secret, codes = (_encode_labels if described.bins is None else _encode_bins)(present, described, config)
-    if len(present.rows) == len(column.rows):
+    """Fix the order of the sensitive values: as given, else sorted (numbers by their size); missing ones are last."""
+    secret, codes = (_encode_labels if described.bins is None else _encode_bins)(column, described, config)
+    if not column.has_missing:
         if codes.min() == codes.max():
             raise InputError(f"the sensitive column {described.name!r} is constant: there is nothing to infer")
         return secret, codes
     refuse_label(column.name, secret.levels)
     hierarchy = None if secret.hierarchy is None else with_leaf(secret.hierarchy, MISSING)
-    every = np.full(len(column.rows), len(secret.levels), np.int32)
-    every[present.rows] = codes
     # missing cells have no place in an order
-    return Secret(secret.name, (*secret.levels, MISSING), hierarchy), every
+    return Secret(secret.name, (*secret.levels, MISSING), hierarchy), codes
 
 
 def join_members(described: SensitiveConfig, members: Mapping[str, tuple[Secret, Codes]]) -> tuple[Secret, Codes]:
@@ -97,19 +94,19 @@ def _map_labels(labels: Labels, path: str, config: Config, where: str) -> Labels
     mapped = [derived.get(label, derived.get(ROOT, "")) for label in labels.labels]
     names = list(dict.fromkeys(mapped))
     place = {name: position for position, name in enumerate(names)}
-    return Labels(labels.column, names, np.array([place[name] for name in mapped])[labels.factors], labels.rows)
+    return replace(labels, labels=names, factors=np.array([place[name] for name in mapped])[labels.factors])
 
 
 def _encode_bins(column: Column, described: SensitiveConfig, _config: Config) -> tuple[Secret, Codes]:
     """Put numbers into intervals that are closed on the right, the first on both sides."""
     where = f"{described.where}.bins"
     try:
-        attribute, codes = encode_numeric(column.name, column.cells)
+        attribute, codes = encode_numeric(column)
     except InputError as error:
         raise InputError(f"{where}: bins are of numbers; {error}", hidden=error.hidden) from error
     if attribute.unit is not None:
         raise InputError(f"{where}: bins are of numbers; column {column.name!r} has dates")
-    weights = np.bincount(codes, minlength=len(attribute.levels))
+    weights = np.bincount(codes, column.counts, len(attribute.levels)).astype(np.int64)
     if isinstance(described.bins, Sequence):
         bin_of, names = _by_edges(attribute, weights, described.bins, where)
     else:

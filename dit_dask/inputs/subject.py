@@ -3,51 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Callable, Iterator, Sequence
 
 from dit_dask.errors import InputError
-from dit_dask.inputs.encode import check_single_type
+from dit_dask.inputs.encode import Column, check_single_type
 from dit_dask.values.numbers import DECIMAL
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from dit_dask.values.arrays import Bools, Ints
 
 MARKS_OF_MISSING = frozenset(("na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "-", "--", ".", "?", "missing", "unknown"))
 
 
-@dataclass(frozen=True, eq=False)
-class Persons:
-    """The person of each used row, or None where every person has one row; and what makes the ids doubtful."""
+def check_ids(column: Column, missing: int, first_missing: Callable[[], int]) -> tuple[bool, tuple[str, ...]]:
+    """Check the ids of persons; return whether some have several rows, and what makes the ids doubtful.
 
-    person: Ints | None
-    doubts: tuple[str, ...] = ()
-
-
-def number_persons(cells: pd.Series[Any], missing: Bools) -> Persons:
-    """Number the persons of used rows; missing[n] marks the rows without an id."""
-    import pandas as pd
-
-    name = str(cells.name)
-    if missing.any():
-        first = int(np.flatnonzero(missing)[0])
+    So many used rows have no id; `first_missing` finds the first of them.
+    """
+    name = column.name
+    if missing:
         raise InputError(
-            f"schema.subject: column {name!r} must have a value in every used row; it is missing in {int(missing.sum()):,} "
-            f"rows, first in used row {first}"
+            f"schema.subject: column {name!r} must have a value in every used row; it is missing in {missing:,} "
+            f"rows, first in used row {first_missing()}"
         )
-    check_single_type(name, cells)
-    person, ids = pd.factorize(cells)
-    doubts = tuple(_doubts(name, [str(one) for one in ids], len(cells)))
-    if len(ids) == len(cells):
-        return Persons(None, doubts)
-    if len(ids) < 2:
+    check_single_type(name, column.cells)
+    rows, ids = int(column.counts.sum()), len(column.cells)
+    doubts = tuple(_doubts(name, [str(one) for one in column.cells], rows))
+    if ids < 2 <= rows:
         raise InputError(f"schema.subject: at least 2 persons are needed to remove one; all rows have the same {name!r}")
-    return Persons(person.astype(np.int64), doubts)
+    return ids < rows, doubts
 
 
 def _doubts(name: str, ids: Sequence[str], rows: int) -> Iterator[str]:

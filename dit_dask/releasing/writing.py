@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from dit_dask.audit import manifest
 from dit_dask.audit.test import Test
 from dit_dask.audit.verdict import RunVerdict
@@ -161,7 +163,8 @@ def _read_further(prepared: PreparedRun, names: Sequence[str]) -> pd.DataFrame |
     if not names:
         return None
     frame, _ = read_frame(prepared.config, list(names), is_coded=True)
-    return frame.iloc[prepared.rows.source_row]
+    kept: pd.DataFrame = frame.iloc[np.asarray(prepared.rows.source_row)]
+    return kept
 
 
 def _refuse_row_options(test: Test, options: ReleaseOptions, kept: Sequence[str]) -> None:

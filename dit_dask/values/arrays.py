@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,3 +31,44 @@ def count_values(values: Ints | Codes, size: int) -> Ints:
     for start in range(0, len(values), BLOCK_ROWS):
         counts += np.bincount(values[start : start + BLOCK_ROWS], minlength=size)
     return counts
+
+
+def blocks(size: int) -> Iterator[slice]:
+    """Cut so many rows into blocks."""
+    for start in range(0, size, BLOCK_ROWS):
+        yield slice(start, min(start + BLOCK_ROWS, size))
+
+
+def first_positions(index: Ints | Codes, size: int) -> Ints:
+    """Return (size,): the first position of each number in an index, or its length for a number that is not there."""
+    found = np.full(size, len(index), np.int64)
+    for block in reversed(list(blocks(len(index)))):
+        numbers = index[block]
+        found[numbers[::-1]] = np.arange(block.stop - 1, block.start - 1, -1)  # the last assignment stays
+    return found
+
+
+@dataclass(frozen=True)
+class RowNumbers:
+    """The numbers 0, 1, … of all rows, where an array of them would take memory for nothing."""
+
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, chosen: Any) -> Any:
+        if isinstance(chosen, slice):
+            return np.arange(*chosen.indices(self.size))
+        picked = np.asarray(chosen)
+        if picked.dtype == bool:
+            return np.flatnonzero(picked)
+        if ((picked < 0) | (picked >= self.size)).any():
+            raise IndexError(f"row numbers must be below {self.size}")
+        return picked.astype(np.int64)[()]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.arange(self.size, dtype=dtype)
+
+
+Positions: TypeAlias = Ints | RowNumbers

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dit_dask.values.arrays import RowNumbers, blocks
 from dit_dask.values.schema import Schema
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import pandas as pd
 
-    from dit_dask.values.arrays import Bools, Codes, Ints
+    from dit_dask.values.arrays import Bools, Codes, Ints, Positions
 
 LARGEST_KEY = 2**63 - 1  # of a record, and of a record with its row
 
@@ -95,19 +98,20 @@ class Table:
 class Rows:
     """Where the rows of files went: index[n] is the record of the table that stands for each used row.
 
-    `multiplicity[n]` counts the persons who have the same q and s, which are rows unless some belong together. `frame` has the
-    cells as they were read, where a sanitizer needs them. `source_row[n]` is the row's position in the source, files in order,
-    before any row was dropped. `further` are the same rows with the other sensitive attributes of the schema.
+    `index` is all that is kept of every row; in a large table it is in a scratch file. `multiplicity[m]` counts the persons who
+    have the q and s of a record, which are rows unless some belong together. `frame` has the cells as they were read, where a
+    sanitizer needs them. `source_row[n]` is the row's position in the source, files in order, before any row was dropped.
+    `further` are the same rows with the other sensitive attributes of the schema.
     """
 
     table: Table
-    index: Ints
+    index: Ints | Codes
     read: int
     dropped: int
     multiplicity: Ints
     files: tuple[str, ...] = ()
     frame: pd.DataFrame | None = None
-    source_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    source_row: Positions = field(default_factory=lambda: RowNumbers(0))
     doubts: tuple[str, ...] = ()  # what is strange about the ids of persons
     further: tuple[Rows, ...] = ()
     left_out: int = 0  # complete rows that `only` took away
@@ -146,7 +150,7 @@ class Rows:
         """The person of each used row, where some have several."""
         return None if self.table.subject is None else self.table.subject[self.index]
 
-    def count_persons(self, audited: Ints) -> int:
+    def count_persons(self, audited: Positions) -> int:
         """How many persons have these rows."""
         return len(audited) if self.person is None else len(np.unique(self.person[audited]))
 
@@ -156,7 +160,7 @@ class Rows:
         everyone = np.arange(self.used)
         subject = None if base.subject is None else base.subject[self.index]
         table = Table(base.schema, base.codes[self.index], base.secret[self.index], ones, everyone, subject)
-        return replace(self, table=table, index=everyone)
+        return replace(self, table=table, index=everyone, multiplicity=self.multiplicity[self.index])
 
     def only(self, kept: Bools) -> Rows:
         """Some of the used rows, as if no other had been there; the domains stay those of all."""
@@ -169,7 +173,7 @@ class Rows:
             table=table,
             index=place,
             left_out=self.left_out + int(np.count_nonzero(~kept)),
-            multiplicity=count_persons(table)[place],
+            multiplicity=count_persons(table),
             frame=frame,
             source_row=self.source_row[kept],
             further=tuple(rows.only(kept) for rows in self.further),
@@ -191,44 +195,61 @@ class Rows:
         left_out = f", {self.left_out:,} left out" if self.left_out else ""
         return f"{shown} of {self.read:,} read, {self.dropped:,} dropped as incomplete{left_out}"
 
+    def content(self) -> Iterator[bytes]:
+        """The records, and which of them each row is, as bytes of which digests are made."""
+        yield np.ascontiguousarray(self.table.codes).tobytes()
+        yield np.ascontiguousarray(self.table.secret).tobytes()
+        for block in blocks(self.used):
+            yield self.index[block].astype(np.int64).tobytes()
+
     def digest(self) -> str:
         """Fingerprint the used values in row order."""
         content = hashlib.sha256(self.table.schema.digest().encode())
-        subject = () if self.table.subject is None else (self.table.subject,)
-        for array in (self.table.codes, self.table.secret, self.index, *subject):
-            content.update(np.ascontiguousarray(array).tobytes())
+        for values in self.content():
+            content.update(values)
+        if self.table.subject is not None:
+            content.update(np.ascontiguousarray(self.table.subject).tobytes())
         for rows in self.further:
             content.update(rows.digest().encode())
         return content.hexdigest()
 
 
-def collapse(schema: Schema, codes: Codes, secret: Codes, subject: Ints | None = None) -> tuple[Table, Ints]:
-    """Collapse codes[n, d] and secret[n] to distinct records, of each person alone; also return each row's distinct record."""
-    key, size = np.zeros(len(codes), np.int64), 1
-    for column in (*codes.T, secret, *(() if subject is None else (subject,))):
-        levels = int(column.max(initial=0)) + 1
-        if size * levels > LARGEST_KEY:  # the records so far are fewer than their possible keys
-            key, first = _rank(key, size)
-            size = len(first)
-        key = key * levels + column
-        size *= levels
-    index, first = _rank(key, size)
+def collapse(
+    schema: Schema, codes: Codes, secret: Codes, subject: Ints | None = None, weights: Ints | None = None
+) -> tuple[Table, Ints]:
+    """Collapse codes[n, d] and secret[n] to distinct records, of each person alone; also return each row's distinct record.
+
+    With `weights[n]` each of them stands for so many rows.
+    """
+    index, first = rank_rows((*codes.T, secret, *(() if subject is None else (subject,))))
+    counts = np.bincount(index, weights, len(first)).astype(np.int64)  # sums of counts below 2^53 are exact
     table = Table(
         schema,
         codes.take(first, axis=0).astype(np.int32, copy=False),
         secret.take(first).astype(np.int32, copy=False),
-        np.bincount(index).astype(np.int64),
+        counts,
         subject=None if subject is None else subject.take(first),
     )
     return table, index
 
 
+def rank_rows(columns: Sequence[Ints | Codes]) -> tuple[Ints, Ints]:
+    """Return (n,) the rank of each row in lexicographic order of the columns, and a row that has each rank."""
+    key, size = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        levels = int(column.max(initial=0)) + 1
+        if size * levels > LARGEST_KEY:  # the rows so far are fewer than their possible keys
+            key, first = _rank(key, size)
+            size = len(first)
+        key *= levels
+        key += column
+        size *= levels
+    return _rank(key, size)
+
+
 def recode(table: Table, schema: Schema, codes: Codes) -> tuple[Table, Ints]:
     """Give the records other codes[m, d]; also return which record of the new table each old one became."""
-    merged, index = collapse(schema, codes, table.secret, table.subject)
-    weights = np.zeros(merged.distinct, np.int64)
-    np.add.at(weights, index, table.weights)
-    return replace(merged, weights=weights), index
+    return collapse(schema, codes, table.secret, table.subject, table.weights)
 
 
 def _renumber(person: Ints) -> Ints | None:

@@ -45,7 +45,7 @@ def test_part_size_changes_no_row_and_no_figure(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records_per_part: int
 ) -> None:
     cut = planner.cut
-    monkeypatch.setattr(planner, "cut", lambda first, _: cut(first, records_per_part))
+    monkeypatch.setattr(planner, "cut", lambda first, _, rows: cut(first, records_per_part, rows))
     folder = audited(tmp_path)
     parts = list((folder / "records" / "mondrian-k2").iterdir())
     assert (len(parts) > 10) == (records_per_part < 10)
@@ -63,7 +63,7 @@ def test_the_number_of_worker_processes_changes_no_row_and_no_figure(undisturbed
 
 def test_one_plan_gives_the_same_bytes(undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut = planner.cut
-    monkeypatch.setattr(planner, "cut", lambda first, _: cut(first, 40))
+    monkeypatch.setattr(planner, "cut", lambda first, _, rows: cut(first, 40, rows))
     one, other = audited(tmp_path / "a"), audited(tmp_path / "b")
     files = sorted(path.relative_to(one) for path in one.glob("records/*/*.parquet"))
     assert len(files) > 10

@@ -26,7 +26,7 @@ from tests.properties.code_tables import tables
 
 def origin(table: Table, sanitizer: Any) -> ReleaseOrigin:
     index = np.repeat(np.arange(table.distinct), table.weights)
-    rows = Rows(table, index, table.rows, 0, table.weights[index], source_row=np.arange(table.rows))
+    rows = Rows(table, index, table.rows, 0, table.weights, source_row=np.arange(table.rows))
     procedure = ReleaseProcedure(sanitizer, TF(), {"nb": BernoulliNB()}, SIMPLE["emd"], 0, "test")
     return ReleaseOrigin(pd.DataFrame({"who": np.arange(table.rows)}), rows, procedure)
 

@@ -20,7 +20,7 @@ from tests.properties.code_tables import procedures, tables
 
 def rows_of(table: Table) -> Rows:
     index = np.repeat(np.arange(table.distinct), table.weights)
-    return Rows(table, index, len(index), 0, table.weights[index], source_row=np.arange(len(index)))
+    return Rows(table, index, len(index), 0, table.weights, source_row=np.arange(len(index)))
 
 
 @settings(max_examples=40)

@@ -52,7 +52,7 @@ def folder_in(path: Path) -> Folder:
 
 
 def write(state: State, folder: Folder, part: int) -> PartFile:
-    return write_part(folder, state.part(part))
+    return write_part(folder, state.source.part(part))
 
 
 def test_a_part_is_complete_when_its_last_record_is_known_also_one_that_begins_elsewhere() -> None:
@@ -73,7 +73,7 @@ def test_a_part_holds_its_own_rows_and_equal_rows_repeat_their_values() -> None:
     state = new_state()
     learn(state, [0, 1, 2, 3, 4], values([0.0, 0.1, 0.2, 0.3, 0.4]))
     for part, rows, distances in ((0, [0, 1, 2], [0.0, 0.1, 0.0]), (1, [3, 4], [0.2, 0.1]), (2, [5, 6, 7], [0.3, 0.0, 0.4])):
-        found = state.part(part)
+        found = state.source.part(part)
         influence = found.influence
         assert found.name == part_name(ID, part)
         assert found.record.tolist() == rows
@@ -87,8 +87,8 @@ def test_what_is_known_is_not_overwritten_and_completes_no_part_twice() -> None:
     state = new_state()
     learn(state, [0, 1], values([0.5, 0.6]))
     assert learn(state, [1, 0, 2], values([9.0, 9.0, 0.7])) == [1]
-    assert state.part(0).influence.distance.tolist() == [0.5, 0.6, 0.5]
-    assert state.part(1).influence.distance.tolist() == [0.7, 0.6]
+    assert state.source.part(0).influence.distance.tolist() == [0.5, 0.6, 0.5]
+    assert state.source.part(1).influence.distance.tolist() == [0.7, 0.6]
     assert learn(state, [0, 1, 2], values([9.0, 9.0, 9.0])) == []
     assert state.done == 3
 
@@ -107,7 +107,7 @@ def test_a_failure_of_a_known_record_is_not_kept_and_one_of_an_unknown_record_is
     assert state.failures == {1: "crashed"}
     assert state.notes == {"slow"}
     assert state.skipped.tolist() == [1, 4]  # both rows of record 1
-    assert state.part(0).influence.distance[0] == 0.5
+    assert state.source.part(0).influence.distance[0] == 0.5
 
 
 def test_only_audited_rows_count_and_they_keep_their_positions() -> None:
@@ -115,8 +115,8 @@ def test_only_audited_rows_count_and_they_keep_their_positions() -> None:
     assert state.records.tolist() == [0, 1]
     assert learn(state, [0], values([0.5])) == [1]
     assert learn(state, [1], values([0.6])) == [0]
-    assert state.part(0).record.tolist() == [2, 4]
-    assert state.part(1).record.tolist() == [6]
+    assert state.source.part(0).record.tolist() == [2, 4]
+    assert state.source.part(1).record.tolist() == [6]
 
 
 def test_records_are_cut_by_the_part_in_which_they_first_appear_and_known_ones_are_left_out() -> None:
@@ -187,7 +187,7 @@ def test_written_parts_are_taken_over(tmp_path: Path) -> None:
     assert after.ready() == []
     assert [chunk.tolist() for chunk in after.chunks()] == [[3, 4]]
     assert learn(after, [3, 4], values([0.3, 0.4])) == [2]
-    assert after.part(2).influence.distance.tolist() == [0.3, 0.0, 0.4]  # record 0 is known from part 0
+    assert after.source.part(2).influence.distance.tolist() == [0.3, 0.0, 0.4]  # record 0 is known from part 0
 
 
 def test_a_part_that_is_not_listed_or_damaged_is_not_taken_over(tmp_path: Path) -> None:
@@ -212,8 +212,8 @@ def test_a_part_with_skipped_records_is_computed_and_written_again(tmp_path: Pat
     assert after.failures == {}
     assert [chunk.tolist() for chunk in after.chunks()] == [[0, 1], [2], [3, 4]]  # its tally of gains must be made anew
     assert learn(after, [0, 1], values([0.9, 0.1])) == [0]
-    assert after.part(0).influence.distance.tolist() == [0.9, 0.1, 0.9]
-    assert after.part(0).influence.predicted.tolist() == [0, 1, 0]
+    assert after.source.part(0).influence.distance.tolist() == [0.9, 0.1, 0.9]
+    assert after.source.part(0).influence.predicted.tolist() == [0, 1, 0]
     assert read_part(folder, part_name(ID, 0), np.array([0, 1, 2])) is not None
 
 
@@ -232,7 +232,7 @@ def test_estimates_are_kept_by_record_and_taken_over(tmp_path: Path) -> None:
     assert state.record(everyone, influence) == [0, 1]
     for place, name in enumerate(names, 1):
         assert state.all_estimates().by_row[name].tolist() == (record + 10.0 * place).tolist()
-        assert state.part(1).influence.estimates[name].tolist() == (record[4:] + 10.0 * place).tolist()
+        assert state.source.part(1).influence.estimates[name].tolist() == (record[4:] + 10.0 * place).tolist()
     for part in range(2):
         write(state, folder, part)
     after.restore(folder, folder.names(f"records/{built.id}"))
@@ -246,6 +246,6 @@ def test_small_parts_are_batched_by_number_and_by_rows() -> None:
     assert many.batches([]) == []
     assert many.batches([0, 2, 5]) == [[0, 2, 5]]
     sizes = [BATCH_ROWS - 1, 1, 1, BATCH_ROWS + 5, 2] + [1] * (BATCH_PARTS + 1)
-    many.plan = dataclasses.replace(many.plan, boundaries=np.concatenate([[0], np.cumsum(sizes)]))
+    many.rows = dataclasses.replace(many.rows, boundaries=np.concatenate([[0], np.cumsum(sizes)]))
     last = list(range(4, 4 + BATCH_PARTS))
     assert many.batches(range(len(sizes))) == [[0, 1], [2], [3], last, list(range(last[-1] + 1, len(sizes)))]

@@ -1,0 +1,161 @@
+"""What the parts of a test are made of: its rows, and what is known of their records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dit_dask.audit.parts import Part, distance_column, part_name
+from dit_dask.engines import Influence
+from dit_dask.engines.gain import GainTally, Shift, tally_persons
+from dit_dask.values.arrays import count_values, first_positions
+
+if TYPE_CHECKING:
+    from dit_dask.audit.plan import TestPlan
+    from dit_dask.audit.test import Test
+    from dit_dask.values.arrays import Bools, Codes, Floats, Ints, Positions
+
+
+@dataclass(frozen=True, eq=False)
+class TestRows:
+    """The audited rows of a test, cut into parts; record[n] is the record of each, `audited` their positions.
+
+    `first[m]` is the place of the first row of each record. A part tallies the records that begin in it, in the order of
+    `owned`, or where persons have several rows, the records of the persons who do; `owner` has their parts, ascending.
+    """
+
+    __test__ = False
+
+    test: str
+    boundaries: Ints
+    record: Ints | Codes
+    audited: Positions
+    source_row: Positions
+    multiplicity: Ints
+    first: Ints
+    owned: Ints
+    owner: Ints
+    counts: Ints
+    person_of: Ints | None
+    rank: Ints
+
+    @classmethod
+    def of(cls, test: Test, plan: TestPlan) -> TestRows:
+        """The rows of a test as its plan cuts them."""
+        rows, record = test.rows, test.record
+        size, subject = rows.table.distinct, rows.table.subject
+        first = first_positions(record, size)
+        owned = np.argsort(first, kind="stable")[: int(np.count_nonzero(first < len(record)))]
+        owner = np.searchsorted(plan.boundaries, first[owned], "right") - 1
+        rank = owned[:0]
+        if subject is not None:  # all records of a person belong to the part where its first row is
+            rank = rows.table.ranks()
+            of_person = np.full(rows.table.persons, plan.parts)
+            np.minimum.at(of_person, subject[owned], owner)
+            owner = of_person[subject[owned]]
+            order = np.lexsort((subject[owned], owner))
+            owned, owner = owned[order], owner[order]
+        return cls(
+            test.id,
+            plan.boundaries,
+            record,
+            test.audited,
+            rows.source_row,
+            rows.multiplicity,
+            first,
+            owned,
+            owner,
+            count_values(record, size),
+            subject,
+            rank,
+        )
+
+    def stretch(self, part: int) -> slice:
+        """The audited rows of a part."""
+        return slice(int(self.boundaries[part]), int(self.boundaries[part + 1]))
+
+    def size(self, part: int) -> int:
+        """How many rows a part has."""
+        return int(self.boundaries[part + 1] - self.boundaries[part])
+
+    def positions(self, part: int) -> Ints:
+        """The positions of a part's rows among the used ones."""
+        found: Ints = self.audited[self.stretch(part)]
+        return found
+
+    def is_first(self, part: int) -> Bools:
+        """Return (rows of the part,): whether each is the first audited one of its record."""
+        rows = self.stretch(part)
+        first: Bools = self.first[self.record[rows]] == np.arange(rows.start, rows.stop)
+        return first
+
+    def persons(self, part: int) -> Ints | None:
+        """The person of each of a part's rows, where some have several."""
+        return None if self.person_of is None else self.person_of[self.record[self.stretch(part)]]
+
+    def owned_by(self, part: int) -> Ints:
+        """The records that are tallied in a part."""
+        return self.owned[slice(*np.searchsorted(self.owner, (part, part + 1)))]
+
+    def needed_by(self, part: int) -> Ints | Codes:
+        """The records that a part waits for: those of its rows, and those whose gains it tallies."""
+        record = self.record[self.stretch(part)]
+        return record if self.person_of is None else np.concatenate([record, self.owned_by(part)])
+
+    def tally(self, shifted: Shift, records: Ints) -> GainTally:
+        """Count the rows of records, or each person once."""
+        if self.person_of is None:
+            return GainTally.of(shifted, self.counts[records])
+        return tally_persons(shifted, self.person_of[records], self.rank[records])
+
+
+@dataclass(frozen=True, eq=False)
+class RecordValues:
+    """What is known of the records of a test, which outlives the workers that found it."""
+
+    distance: Floats
+    predicted: Codes
+    estimates: Mapping[str, Floats]
+    shifts: dict[str, Shift]
+
+    def take_in(self, records: Ints, influence: Influence, new: Ints) -> None:
+        """Write down what was found of records; `new` are the places of those that were not known."""
+        chosen = records[new]
+        self.distance[chosen] = influence.distance[new]
+        self.predicted[0, chosen] = influence.predicted[new]
+        self.predicted[1, chosen] = influence.predicted_without[new]
+        for name, values in self.estimates.items():
+            values[chosen] = influence.estimates[name][new]
+        for name, known in list(self.shifts.items()):
+            column = distance_column(name)
+            if name in influence.shifts:
+                shifted = influence.shifts[name]
+                known.distance[chosen] = shifted.distance[new]
+                known.gain[chosen], known.marks[chosen] = shifted.gain[new], shifted.marks[new]
+                self.shifts[name] = replace(known, knows_confidence=shifted.knows_confidence)
+            elif column in influence.estimates:  # a part file has the distances of an adversary only, and the tally of the rest
+                known.distance[chosen] = influence.estimates[column][new]
+
+
+@dataclass(frozen=True, eq=False)
+class PartSource:
+    """Makes the parts of a test, here or on a worker."""
+
+    rows: TestRows
+    values: RecordValues
+
+    def part(self, part: int) -> Part:
+        """The content of a part."""
+        rows, values = self.rows, self.values
+        audited, record, owned = rows.positions(part), rows.record[rows.stretch(part)], rows.owned_by(part)
+        further = {name: known[record] for name, known in values.estimates.items()}
+        if len(values.shifts) > 1:
+            further |= {distance_column(name): shifted.distance[record] for name, shifted in values.shifts.items()}
+        sides = values.predicted[0, record], values.predicted[1, record]
+        influence = Influence(values.distance[record], *sides, estimates=further)
+        gains = {name: rows.tally(shifted.take(owned), owned) for name, shifted in values.shifts.items()}
+        name = part_name(rows.test, part)
+        return Part(name, audited, rows.source_row[audited], rows.multiplicity[record], influence, gains)

@@ -1,0 +1,187 @@
+"""Rows as they were read, each distinct combination of cells once; what was read apart is merged in any grouping."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dit_dask.errors import InputError
+from dit_dask.inputs.coded import to_frame
+from dit_dask.storage import scratch
+from dit_dask.values.arrays import Codes, blocks
+from dit_dask.values.table import rank_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FAN_IN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class CollapsedRows:
+    """For each column its distinct cells, for each combination the place of its cell or -1, and each row's combination.
+
+    The index is all that is as long as the table, and in a scratch file if it is large. Cells may be listed that no row has.
+    """
+
+    names: tuple[str, ...]
+    cells: tuple[pd.Series[Any], ...]
+    codes: tuple[Codes, ...]
+    index: Codes
+
+    @property
+    def combinations(self) -> int:
+        """How many there are."""
+        return len(self.codes[0])
+
+
+def collapse_frame(frame: pd.DataFrame, names: Sequence[str]) -> CollapsedRows:
+    """Collapse the rows of a frame, seen in some columns."""
+    pairs = [_number_cells(frame[name]) for name in names]
+    return _collapse(names, [cells for _, cells in pairs], [codes for codes, _ in pairs], len(frame))
+
+
+def collapse_blocks(content: Any, names: Sequence[str]) -> CollapsedRows:
+    """Collapse the rows of an Arrow table, seen in some columns."""
+    import pyarrow as pa
+
+    codes, cells = [], []
+    for name in names:
+        column = content.column(name)
+        if _is_plain(column.type):
+            coded = column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+            places = [np.asarray(chunk.indices.fill_null(-1)).astype(np.int32, copy=False) for chunk in coded.chunks]
+            first = coded.chunk(0).dictionary if coded.num_chunks else pa.array([], column.type)
+            place = np.concatenate(places) if places else np.empty(0, np.int32)
+            distinct = _to_series(name, first, content.schema.metadata)
+            if pa.types.is_dictionary(column.type) or pa.types.is_floating(column.type):  # which may list equal values
+                number, distinct = _number_cells(distinct)
+                place = np.append(number, np.int32(-1))[place]
+            codes.append(place)
+            cells.append(distinct)
+        else:
+            place, distinct = _number_cells(_to_series(name, column, content.schema.metadata))
+            codes.append(place)
+            cells.append(distinct)
+    return _collapse(names, cells, codes, content.num_rows)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Tell whether the cells of an Arrow column are single values that Arrow can number."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_float16(kind) or pa.types.is_interval(kind))
+
+
+def _to_series(name: str, values: Any, metadata: Any) -> pd.Series[Any]:
+    import pyarrow as pa
+
+    return to_frame(pa.table({name: values}).replace_schema_metadata(metadata))[name]
+
+
+def _number_cells(column: pd.Series[Any]) -> tuple[Codes, pd.Series[Any]]:
+    """Number the cells of a column in the order in which they first appear, -1 where there is none."""
+    import pandas as pd
+
+    if column.dtype != object:
+        places, known = pd.factorize(column)
+        return places.astype(np.int32), pd.Series(known, name=column.name)
+    present = column.notna().to_numpy(bool)
+    cells = column[present]
+    kinds = {type(cell) for cell in cells}
+    if any(not issubclass(kind, Hashable) for kind in kinds):
+        first = next(type(cell) for cell in cells if not isinstance(cell, Hashable))
+        raise InputError(f"column {str(column.name)!r} must hold single values; got values of type {first.__name__}")
+    if len(kinds) > 1:  # 1 and True are equal, and not the same
+        cells = pd.Series([(type(cell).__name__, cell) for cell in cells], dtype=object)
+    numbers, distinct = pd.factorize(cells)
+    codes: Codes = np.full(len(column), -1, np.int32)
+    codes[present] = numbers
+    single = [cell for _, cell in distinct] if len(kinds) > 1 else distinct
+    return codes, pd.Series(single, dtype=object, name=column.name)
+
+
+def _collapse(names: Sequence[str], cells: Sequence[pd.Series[Any]], codes: Sequence[Codes], rows: int) -> CollapsedRows:
+    index = scratch.empty(rows, np.int32)
+    index[:], first = rank_rows([column + 1 for column in codes])
+    return CollapsedRows(tuple(names), tuple(cells), tuple(column[first] for column in codes), index)
+
+
+def rewrite(rows: CollapsedRows, place: int, cells: pd.Series[Any]) -> CollapsedRows:
+    """Write the cells of a column in another way, in which some may be equal."""
+    number, known = _number_cells(cells)
+    codes = np.append(number, np.int32(-1))[rows.codes[place]]
+    every, written = list(rows.codes), list(rows.cells)
+    every[place], written[place] = codes, known
+    return replace(rows, cells=tuple(written), codes=tuple(every))
+
+
+def merge(parts: Sequence[CollapsedRows], where: str) -> CollapsedRows:
+    """Put rows that were read apart together, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    names = parts[0].names
+    cells, codes = [], []
+    for place, name in enumerate(names):
+        known, numbers = _merge_cells(name, [part.cells[place] for part in parts], where)
+        cells.append(known)
+        codes.append(np.concatenate([number[part.codes[place]] for number, part in zip(numbers, parts, strict=True)]))
+    combination, first = rank_rows([column + 1 for column in codes])
+    index = scratch.empty(sum(len(part.index) for part in parts), np.int32)
+    start = row = 0
+    for part in parts:
+        merged = combination[start : start + part.combinations].astype(np.int32)
+        for block in blocks(len(part.index)):
+            np.take(merged, part.index[block], out=index[row + block.start : row + block.stop], mode="clip")
+        start, row = start + part.combinations, row + len(part.index)
+    return CollapsedRows(names, tuple(cells), tuple(column[first] for column in codes), index)
+
+
+def _merge_cells(name: str, parts: Sequence[pd.Series[Any]], where: str) -> tuple[pd.Series[Any], list[Codes]]:
+    """Return the distinct cells of all parts, and for each part the places of its cells, with -1 as the last."""
+    import pandas as pd
+
+    filled = [part for part in parts if len(part)] or parts[:1]  # a part without a value has no type
+    kinds = {part.dtype for part in filled}
+    if len(kinds) > 1:
+        if not all(pd.api.types.is_integer_dtype(kind) for kind in kinds):
+            raise InputError(f"{where}: the column {name!r} is {' and '.join(sorted(map(str, kinds)))} in different files")
+        filled = [part.astype(object) for part in filled]  # exact, whatever their widths
+    every = filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=True).rename(name)
+    place, known = _number_cells(every)
+    ends = np.cumsum([0, *(len(part) for part in parts)])
+    absent = np.full(1, -1, np.int32)
+    return known, [np.append(place[start:stop], absent) for start, stop in pairwise(ends)]
+
+
+class Merger:
+    """Puts parts together as they come, in their order: never many at once, and each row a few times only."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._levels: list[list[CollapsedRows]] = []
+
+    def add(self, part: CollapsedRows) -> None:
+        """Take the next part."""
+        level = 0
+        while True:
+            if level == len(self._levels):
+                self._levels.append([])
+            self._levels[level].append(part)
+            if len(self._levels[level]) < FAN_IN:
+                return
+            part = merge(self._levels[level], self._where)
+            self._levels[level] = []
+            level += 1
+
+    def merged(self) -> CollapsedRows:
+        """All parts together."""
+        parts = [part for level in reversed(self._levels) for part in level]
+        self._levels = []
+        return merge(parts, self._where)

@@ -1,0 +1,186 @@
+"""The parts in which a source is read: row groups of Parquet files, blocks of text files; no part is more than a few blocks."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dit_dask.config.document import Config
+from dit_dask.errors import InputError
+from dit_dask.inputs import datasets
+from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, rewrite
+from dit_dask.inputs.read import TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
+from dit_dask.inputs.source import EMBEDDED, file_name, source_files
+from dit_dask.storage.filesystem import filesystem, reading, reason
+from dit_dask.storage.location import Location
+from dit_dask.storage.redaction import public_url
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+BLOCK_ROWS = 1_000_000  # that are in memory as they were read
+PARTITION_ROWS = 4_000_000
+WHERE = "data.source"
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A file, or some row groups of one."""
+
+    path: str
+    groups: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionReader:
+    """Reads parts of a source, seen in some columns."""
+
+    location: Location
+    columns: tuple[str, ...]
+    rules: TextRules
+
+    def partitions(self, path: str) -> list[Partition]:
+        """Cut a file into parts, and check that it has the columns."""
+        if not path.endswith(".parquet"):
+            return [Partition(path)]
+
+        def sizes(file: Any, where: str) -> list[int]:
+            content = open_parquet(file, self.columns, where)[0].metadata
+            return [content.row_group(number).num_rows for number in range(content.num_row_groups)]
+
+        found: list[list[int]] = []
+        rows = PARTITION_ROWS
+        for number, size in enumerate(self._open(path, sizes)):
+            if rows + size > PARTITION_ROWS:
+                found.append([])
+                rows = 0
+            found[-1].append(number)
+            rows += size
+        return [Partition(path, tuple(groups)) for groups in found] or [Partition(path, ())]
+
+    def read(self, partition: Partition) -> CollapsedRows:
+        """Read a part and collapse it."""
+        read = _read_parquet if partition.groups is not None else _read_excel if _is_excel(partition) else _read_text
+        return self._open(partition.path, lambda file, where: read(self, partition, file, where))
+
+    def _open(self, path: str, read: Callable[[Any, str], Result]) -> Result:
+        """Read from a file; wait a while for a storage that does not answer."""
+        where = f"{WHERE}: {file_name(path)}"
+
+        def content() -> Result:
+            fs, _ = filesystem(self.location, "data")
+            with fs.open(path, "rb") as file:
+                return read(file, where)
+
+        try:
+            return reading(content)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"{WHERE}: cannot read {file_name(path)}: {reason(error, self.location)}") from error
+
+
+def _is_excel(partition: Partition) -> bool:
+    return partition.path.endswith(".xlsx")
+
+
+def _read_parquet(reader: PartitionReader, partition: Partition, file: Any, where: str) -> CollapsedRows:
+    import pyarrow as pa
+
+    content, columns = open_parquet(file, reader.columns, where)
+    kinds = {field.name: field.type for field in content.schema_arrow}
+    texts = [name for name in columns if pa.types.is_string(kinds[name]) or pa.types.is_large_string(kinds[name])]
+    content, _ = open_parquet(file, reader.columns, where, texts)
+    merger = Merger(where)
+    groups = list(partition.groups or ())
+    if not groups:
+        return collapse_blocks(content.schema_arrow.empty_table().select(list(columns)), columns)
+    for block in content.iter_batches(BLOCK_ROWS, row_groups=groups, columns=list(columns), use_threads=False):
+        merger.add(collapse_blocks(pa.Table.from_batches([block]), columns))
+    return merger.merged()
+
+
+def _read_text(reader: PartitionReader, partition: Partition, file: Any, where: str) -> CollapsedRows:
+    import pyarrow as pa
+
+    name = file_name(partition.path)
+    text = open_text(unpacked(file, name, where), reader.columns, where, for_file(reader.rules, name))
+    merger, waiting, rows = Merger(where), [], 0
+    for block in text.blocks():
+        waiting.append(block)
+        rows += block.num_rows
+        if rows >= BLOCK_ROWS:
+            merger.add(collapse_blocks(pa.Table.from_batches(waiting), reader.columns))
+            waiting, rows = [], 0
+    kind = pa.schema([(column, pa.string()) for column in reader.columns])
+    merger.add(collapse_blocks(pa.Table.from_batches(waiting, kind), reader.columns))
+    merged = merger.merged()
+    for place, cells in enumerate(merged.cells):
+        pointed = text.with_points(cells)
+        if pointed is not cells:
+            merged = rewrite(merged, place, pointed)
+    return merged
+
+
+def _read_excel(reader: PartitionReader, _partition: Partition, file: Any, where: str) -> CollapsedRows:
+    return collapse_frame(read_excel(file, reader.columns, where), reader.columns)
+
+
+def read_collapsed(config: Config, columns: Sequence[str]) -> tuple[CollapsedRows, tuple[str, ...]]:
+    """Read all parts of the source and put them together; also return the URLs that were read."""
+    if config.data.source == EMBEDDED:
+        return collapse_frame(datasets.census(), columns), (EMBEDDED,)
+    location, fs, paths = source_files(config)
+    reader = PartitionReader(location, tuple(columns), source_rules(config))
+    before = [_stamp(fs, path) for path in paths]
+    partitions = [partition for found in map_ordered(reader.partitions, paths) for partition in found]
+    merger = Merger(WHERE)
+    for part in map_ordered(reader.read, partitions):
+        merger.add(part)
+    for path, stamp in zip(paths, before, strict=True):
+        if _stamp(fs, path) != stamp:
+            raise InputError(f"{WHERE}: {file_name(path)} changed while it was read; run the audit again")
+    return merger.merged(), tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
+
+
+def _stamp(fs: Any, path: str) -> tuple[Any, ...]:
+    """What changes when a file is written again."""
+
+    def look() -> tuple[Any, ...]:
+        fs.invalidate_cache()
+        found = fs.info(path)
+        return tuple(found.get(key) for key in ("size", "mtime", "ETag", "etag", "LastModified", "generation"))
+
+    try:
+        return reading(look)
+    except FileNotFoundError:
+        return ()
+
+
+def threads() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def map_ordered(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Apply a function to items in a few threads, yield the results in order, and work only a little ahead."""
+    if len(items) == 1:
+        yield function(items[0])
+        return
+    count = threads()
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(count) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > 2 * count:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
