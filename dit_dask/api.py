@@ -20,7 +20,9 @@ from dit_dask.deciding.tuning import tune as tune_config
 from dit_dask.errors import DitError, InputError, describe_value
 from dit_dask.execution import measures as measuring
 from dit_dask.execution import progress
+from dit_dask.execution.reading import Gatherer
 from dit_dask.execution.runner import TaskRunner
+from dit_dask.execution.workers import Workers, connect_early
 from dit_dask.inputs.arguments import read_data, sanitizer_document, tests_document, to_document, to_pandas
 from dit_dask.measures.synthetic import closeness as closest
 from dit_dask.measures.synthetic.closeness import Closeness
@@ -224,19 +226,21 @@ def _in_output(
     return result
 
 
-def _workers(client: Client | None) -> run.Workers:
+def _workers(client: Client | None) -> Workers:
     """The workers of a client; without one the work is done in this process."""
     if client is None:
-        return run.Workers(None, 1)
+        return Workers(None, 1)
     if not hasattr(client, "scheduler_info"):
         raise InputError(f"client must be a Client of dask.distributed; got {describe_value(client)}")
-    return run.Workers(lambda: nullcontext(client), max(1, len(client.scheduler_info(n_workers=-1)["workers"])))
+    return Workers(lambda: nullcontext(client), max(1, len(client.scheduler_info(n_workers=-1)["workers"])))
 
 
 def _run(document: Mapping[str, Any], frame: pd.DataFrame | None, client: Client | None, *, quiet: bool | None) -> Result:
     checked = check_config(document, folder=str(Path.cwd()))
-    prepared = run.prepare(checked, frame)
-    finished = run.run(prepared, _workers(client), progress.choose_progress(quiet=quiet))
+    shown = progress.choose_progress(quiet=quiet)
+    with connect_early(_workers(client), checked) as workers:
+        prepared = run.prepare(checked, frame, gather=Gatherer(workers.client, shown))
+        finished = run.run(prepared, workers, shown)
     inputs = AuditInputs(prepared.config, prepared.rows, prepared.tests)
     return Result(finished.folder, finished.summaries, finished.measures, finished.verdict, lambda: inputs, frame)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,7 +37,9 @@ from dit_dask.execution.compiling import compile_beside
 from dit_dask.execution.progress import Progress
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.stall import Watchdog
+from dit_dask.execution.workers import Workers
 from dit_dask.inputs.load import load, load_with
+from dit_dask.inputs.partitions import Gather, gather_here
 from dit_dask.inputs.person_ids import repeated_person_ids
 from dit_dask.inputs.source import check_source, read_text
 from dit_dask.measures.base import AuditSource, MeasureEntry
@@ -57,20 +59,6 @@ SHORT_SECONDS = 5.0  # of engine time on one core: two workers need about as lon
 THREADED_SECONDS = 60.0  # the same where threads of this process share the work: they share its tables, too
 SHORT_CELLS = 2_000_000  # of tables under measures: seconds, too
 SHORT_RELEASE_ROWS = 1_000  # of releases alone: learning from each row less takes seconds, too
-
-
-@dataclass(frozen=True)
-class Workers:
-    """How to connect to the workers, how many there are, the bytes that each may use, and how long they may finish nothing.
-
-    Without `connect` the work is done in this process; so it is if `only_if_long` and the work is short.
-    """
-
-    connect: Callable[[], AbstractContextManager[Client]] | None
-    count: int
-    memory: Callable[[], int | None] = lambda: None
-    stall_seconds: float | None = None
-    only_if_long: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,14 +104,16 @@ def test_names(config: Config) -> list[str]:
     return [test_id(point.identity()) for point in config.points]
 
 
-def prepare(config: Config, frame: pd.DataFrame | None = None, left_out: Bools | None = None) -> PreparedRun:
-    """Check everything that needs no cluster: gates, parameters, table, files; used rows may be left out of the table."""
+def prepare(
+    config: Config, frame: pd.DataFrame | None = None, left_out: Bools | None = None, gather: Gather = gather_here
+) -> PreparedRun:
+    """Check gates, parameters, table, files; used rows may be left out of the table. `gather` has the source read."""
     parsed = read_gates(config)
     seen = external_columns(config)
     if config.measures:
         rows, cells = load_with(config, columns_of(config.measures), frame, seen)
     else:
-        rows, cells = load(config, frame, seen), None
+        rows, cells = load(config, frame, seen, gather), None
     if left_out is not None:
         rows, cells = rows.only(~left_out), None if cells is None else cells[~left_out].reset_index(drop=True)
     digests: dict[str, str] = {}

@@ -104,6 +104,8 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     from dit_dask import run as runner
     from dit_dask.audit.manifest import read as read_manifest
     from dit_dask.execution.progress import choose_progress
+    from dit_dask.execution.reading import Gatherer
+    from dit_dask.execution.workers import connect_early
     from dit_dask.reporting.documents import run_document
     from dit_dask.reporting.text import next_command
     from dit_dask.storage.documents import dump_json
@@ -111,8 +113,9 @@ def _audit(checked: Config, options: argparse.Namespace) -> int:
     interrupts.raise_on_interrupt()
     progress = choose_progress(quiet=options.quiet)
     workers = prepare_workers(checked, progress, debug=options.debug)
-    prepared = runner.prepare(checked)
-    finished = runner.run(prepared, workers, progress, fresh=getattr(options, "fresh", False))
+    with connect_early(workers, checked) as connected:
+        prepared = runner.prepare(checked, gather=Gatherer(connected.client, progress))
+        finished = runner.run(prepared, connected, progress, fresh=getattr(options, "fresh", False))
     loud = progress if options.json else choose_progress(quiet=False)  # --quiet hides no warning, unless the document has it
     for warning in finished.verdict.warnings:
         loud.note(f"warning: {warning}")

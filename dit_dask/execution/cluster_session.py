@@ -14,6 +14,7 @@ from uuid import uuid4
 from dit_dask.errors import describe
 from dit_dask.execution.session import RETRIES, TICK_SECONDS, KilledTaskError, LostWorkError, task_error
 from dit_dask.execution.stall import Watchdog
+from dit_dask.storage import scratch
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -32,6 +33,7 @@ class ClusterSession:
         self._completion = as_completed(loop=client.loop, raise_errors=False)
         self._unfinished: dict[Future, bool] = {}  # whether the result is wanted; held, or they could not be cancelled
         self._descriptions: dict[str, str] = {}
+        self._shared: list[scratch.SharedValue] = []
 
     def __enter__(self) -> ClusterSession:
         wait_for_workers(self._client)
@@ -42,7 +44,11 @@ class ClusterSession:
             self._client.cancel(list(self._unfinished))
 
     def scatter(self, value: Any) -> Future:
-        """Send a value to every worker."""
+        """Send a value to every worker; those of this machine map its large arrays instead of copying them."""
+        shared = scratch.SharedValue(value)
+        if shared.shares and self._workers_see_scratch():
+            self._shared.append(shared)  # its files are there as long as the session
+            value = shared
         sending = self._client.scatter(value, broadcast=True, hash=False, asynchronous=True)
         sent = asyncio.run_coroutine_threadsafe(sending, self._client.loop.asyncio_loop)
         self._watchdog.reset()
@@ -54,6 +60,13 @@ class ClusterSession:
             return sent.result()
         except Exception as error:  # where a worker dies meanwhile, the scheduler fails in any of several ways
             raise LostWorkError(f"sending the data: {describe(error)[0]}") from error
+
+    def _workers_see_scratch(self) -> bool:
+        """Tell whether all workers are on this machine, in a place where they see its scratch files."""
+        try:
+            return scratch.Token().is_seen_by(lambda read: self._client.run(read).values())
+        except Exception:  # a worker died or does not answer: a copy is sent, or the loss is noticed then
+            return False
 
     def submit(
         self,

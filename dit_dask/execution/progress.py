@@ -22,12 +22,12 @@ class Progress(Protocol):
         """Say one thing."""
         ...
 
-    def start(self, total: int, done: int) -> None:
-        """Begin counting records."""
+    def start(self, total: int, done: int, what: str = "records") -> None:
+        """Begin counting records, or something else."""
         ...
 
     def advance(self, records: int) -> None:
-        """Count records that are done."""
+        """Count some that are done."""
         ...
 
     def stop(self) -> None:
@@ -41,7 +41,7 @@ class Silent:
     def note(self, text: str) -> None:
         """Ignore it."""
 
-    def start(self, total: int, done: int) -> None:
+    def start(self, total: int, done: int, what: str = "records") -> None:
         """Ignore it."""
 
     def advance(self, records: int) -> None:
@@ -57,25 +57,27 @@ class Lines:
     def __init__(self) -> None:
         self._total = self._done = self._before = 0
         self._began = self._said = 0.0
+        self._what = ""
 
     def note(self, text: str) -> None:
         """Print a line."""
         sys.stderr.write(f"dit: {escape_text(scrub(text))}\n")
         sys.stderr.flush()
 
-    def start(self, total: int, done: int) -> None:
+    def start(self, total: int, done: int, what: str = "records") -> None:
         """Remember when counting began; what an earlier session did says nothing about speed."""
-        self._total, self._done, self._before = total, done, done
+        self._total, self._done, self._before, self._what = total, done, done, what
         self._began = self._said = time.monotonic()
 
     def advance(self, records: int) -> None:
         """Print how far it is, unless that was said just now."""
         self._done += records
         now = time.monotonic()
-        if now - self._said >= LINE_SECONDS or self._done == self._total:
+        is_end = self._done == self._total and (self._what == "records" or self._said > self._began)
+        if now - self._said >= LINE_SECONDS or is_end:
             self._said = now
             left = (now - self._began) / max(1, self._done - self._before) * (self._total - self._done)
-            self.note(f"{self._done:,} of {self._total:,} records, about {left:.0f} s left")
+            self.note(f"{self._done:,} of {self._total:,} {self._what}, about {left:.0f} s left")
 
     def stop(self) -> None:
         """Nothing to close."""
@@ -95,14 +97,14 @@ class Bar:
         """Print above the bar."""
         self._console.print(escape_text(scrub(text)), markup=False, soft_wrap=True)
 
-    def start(self, total: int, done: int) -> None:
+    def start(self, total: int, done: int, what: str = "records") -> None:
         """Show the bar."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        columns = (TextColumn("records"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         self._bar = Progress(*columns, console=self._console, transient=True)
         self._bar.start()
-        self._task = self._bar.add_task("records", total=total, completed=done)
+        self._task = self._bar.add_task(what, total=total, completed=done)
 
     def advance(self, records: int) -> None:
         """Move the bar."""
@@ -121,6 +123,7 @@ class Notebook:
     def __init__(self) -> None:
         self._total = self._done = 0
         self._began = self._shown = 0.0
+        self._what = ""
         self._note = ""
         self._display: Any = None
 
@@ -130,9 +133,9 @@ class Notebook:
         if self._display is not None:
             self._draw()
 
-    def start(self, total: int, done: int) -> None:
+    def start(self, total: int, done: int, what: str = "records") -> None:
         """Begin counting; nothing is drawn yet."""
-        self._total, self._done = total, done
+        self._total, self._done, self._what = total, done, what
         self._began = self._shown = time.monotonic()
 
     def advance(self, records: int) -> None:
@@ -150,7 +153,7 @@ class Notebook:
             self._display = None
 
     def _draw(self) -> None:
-        bar = f'<progress max="{self._total}" value="{self._done}"></progress> {self._done:,} of {self._total:,} records'
+        bar = f'<progress max="{self._total}" value="{self._done}"></progress> {self._done:,} of {self._total:,} {self._what}'
         self._show(f"<div>{bar}</div><div>{escape(self._note)}</div>")
 
     def _show(self, page: str) -> None:
@@ -181,11 +184,11 @@ def choose_progress(*, quiet: bool | None) -> Progress:
 class Counting:
     """Counts between start and stop, also when the work in between fails."""
 
-    def __init__(self, progress: Progress, total: int, done: int) -> None:
-        self._progress, self._total, self._done = progress, total, done
+    def __init__(self, progress: Progress, total: int, done: int, what: str = "records") -> None:
+        self._progress, self._total, self._done, self._what = progress, total, done, what
 
     def __enter__(self) -> Progress:
-        self._progress.start(self._total, self._done)
+        self._progress.start(self._total, self._done, self._what)
         return self._progress
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -12,7 +12,7 @@ from dit_dask.config.document import Config
 from dit_dask.errors import InputError, unknown
 from dit_dask.inputs.code import choose_rows, code_rows, missing_cells, source_name
 from dit_dask.inputs.collapsed import collapse_frame
-from dit_dask.inputs.partitions import read_collapsed
+from dit_dask.inputs.partitions import Gather, gather_here, read_collapsed
 from dit_dask.inputs.read import check_names, read_frame, read_source
 from dit_dask.storage.redaction import public_url
 from dit_dask.values.arrays import Ints
@@ -23,10 +23,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def load(config: Config, frame: pd.DataFrame | None = None, others: Sequence[str] | None = None) -> Rows:
-    """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells."""
+def load(
+    config: Config, frame: pd.DataFrame | None = None, others: Sequence[str] | None = None, gather: Gather = gather_here
+) -> Rows:
+    """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells.
+
+    Where no cell is kept, `gather` has the parts of the source read.
+    """
     if frame is None and others is None:
-        return _read_rows(config)
+        return _read_rows(config, gather)
     rows, read, used = _load(config, others or [], frame)
     return rows if others is None else rows.with_frame(_original_cells(read.iloc[used], rows, config))
 
@@ -82,11 +87,11 @@ def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None
     return rows, frame[wanted], np.asarray(rows.source_row)
 
 
-def _read_rows(config: Config) -> Rows:
+def _read_rows(config: Config, gather: Gather) -> Rows:
     """Load the rows in parts, of which no cell is kept as it was read."""
     schema = config.checked_schema
     needed = list(dict.fromkeys([*schema.columns, *schema.subject_columns]))
-    read, files = read_collapsed(config, needed)
+    read, files = read_collapsed(config, needed, gather)
     _check_marked(config, needed)
     return code_rows(read, config, files)
 

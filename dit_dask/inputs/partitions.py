@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from dit_dask.config.document import Config
@@ -130,7 +131,28 @@ def _read_excel(reader: PartitionReader, _partition: Partition, file: Any, where
     return collapse_frame(read_excel(file, reader.columns, where), reader.columns)
 
 
-def read_collapsed(config: Config, columns: Sequence[str]) -> tuple[CollapsedRows, tuple[str, ...]]:
+Gather = Callable[[PartitionReader, Sequence[Partition]], CollapsedRows]
+
+
+def gather_here(reader: PartitionReader, partitions: Sequence[Partition]) -> CollapsedRows:
+    """Read the parts in threads of this process and put them together, in their order."""
+    merger = Merger(WHERE)
+    for part in map_ordered(reader.read, partitions):
+        merger.add(part)
+    return merger.merged()
+
+
+def source_bytes(config: Config) -> int:
+    """The size of all files of the source."""
+    if config.data.source == EMBEDDED:
+        return 0
+    _, fs, paths = source_files(config)
+    return sum(reading(partial(fs.info, path)).get("size") or 0 for path in paths)
+
+
+def read_collapsed(
+    config: Config, columns: Sequence[str], gather: Gather = gather_here
+) -> tuple[CollapsedRows, tuple[str, ...]]:
     """Read all parts of the source and put them together; also return the URLs that were read."""
     if config.data.source == EMBEDDED:
         return collapse_frame(datasets.census(), columns), (EMBEDDED,)
@@ -138,13 +160,11 @@ def read_collapsed(config: Config, columns: Sequence[str]) -> tuple[CollapsedRow
     reader = PartitionReader(location, tuple(columns), source_rules(config))
     before = [_stamp(fs, path) for path in paths]
     partitions = [partition for found in map_ordered(reader.partitions, paths) for partition in found]
-    merger = Merger(WHERE)
-    for part in map_ordered(reader.read, partitions):
-        merger.add(part)
+    read = gather(reader, partitions)
     for path, stamp in zip(paths, before, strict=True):
         if _stamp(fs, path) != stamp:
             raise InputError(f"{WHERE}: {file_name(path)} changed while it was read; run the audit again")
-    return merger.merged(), tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
+    return read, tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
 
 
 def _stamp(fs: Any, path: str) -> tuple[Any, ...]:

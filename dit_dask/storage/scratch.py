@@ -5,19 +5,25 @@ Other processes of the machine map the same file through the file descriptor of 
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
+import pickle
 import tempfile
 import weakref
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import cloudpickle
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from dit_dask.errors import RunError
 
 IN_MEMORY_BYTES = 2**25  # smaller arrays are not worth a file
+SHARED_BYTES = 2**20  # smaller ones are sent to other processes
 
 
 @dataclass(frozen=True)
@@ -86,3 +92,66 @@ def _release(key: int, file: Any) -> None:
 
 def _view(content: mmap.mmap, shape: tuple[int, ...], kind: np.dtype[Any]) -> NDArray[Any]:
     return np.frombuffer(content, kind).reshape(shape)
+
+
+class SharedPickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # untyped
+    """Pickles a value for processes of this machine: they map its large arrays, which `kept` holds, instead of copying them."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.kept: list[NDArray[Any]] = []
+
+    def reducer_override(self, value: Any) -> Any:
+        """Put the place of a mapped file where a large array is."""
+        if isinstance(value, np.ndarray) and value.nbytes >= SHARED_BYTES and value.dtype.kind in "biufSUmM":
+            shared = value if mapped_file(value) is not None else _copy(value)
+            place = mapped_file(shared)
+            if place is not None:
+                self.kept.append(shared)
+                return place.open, ()
+        return super().reducer_override(value)
+
+
+class SharedValue:
+    """A value for the processes of this machine, which becomes the value itself where it is unpickled."""
+
+    def __init__(self, value: Any) -> None:
+        content = io.BytesIO()
+        pickler = SharedPickler(content)
+        pickler.dump(value)
+        self._content, self._kept = content.getvalue(), pickler.kept
+
+    @property
+    def shares(self) -> bool:
+        """Whether it has any array that is worth it."""
+        return bool(self._kept)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickle.loads, (self._content,)
+
+
+def _copy(array: NDArray[Any]) -> NDArray[Any]:
+    shared = _map_file(array.shape, array.dtype, array.nbytes)
+    shared[...] = array
+    return shared
+
+
+class Token:
+    """A file by which a process finds out whether it can see the scratch files of another one."""
+
+    def __init__(self) -> None:
+        self._array = _map_file((16,), np.dtype(np.uint8), 16)
+        self._array[:] = np.frombuffer(os.urandom(16), np.uint8)
+        self.value = self._array.tobytes()
+
+    def is_seen_by(self, read: Callable[[Callable[[], bytes]], Iterable[bytes]]) -> bool:
+        """Tell whether all processes in which `read` calls a function see the same file."""
+        place = mapped_file(self._array)
+        return place is not None and all(value == self.value for value in read(partial(_read_token, place)))
+
+
+def _read_token(place: MappedFile) -> bytes:
+    try:
+        return place.open().tobytes()
+    except OSError:
+        return b""

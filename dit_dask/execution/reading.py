@@ -1,0 +1,47 @@
+"""Reading a source in parts, on workers or in threads of this process; what they return is put together as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dit_dask.execution.progress import Counting, Progress, Silent
+from dit_dask.execution.runner import TaskRunner
+from dit_dask.inputs.collapsed import CollapsedRows, Merger
+from dit_dask.inputs.partitions import WHERE, Partition, PartitionReader, threads
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from dit_dask.execution.session import TaskSession
+
+
+@dataclass(frozen=True, eq=False)
+class Gatherer:
+    """Has the parts of a source read: on the workers of a client or, without one, in threads of this process."""
+
+    client: Client | None = None
+    progress: Progress = field(default_factory=Silent)
+
+    def __call__(self, reader: PartitionReader, partitions: Sequence[Partition]) -> CollapsedRows:
+        """Read all parts and put them together, in their order."""
+        runner = TaskRunner(self.client if len(partitions) > 1 else None, progress=self.progress, threads=threads())
+
+        def work(session: TaskSession) -> CollapsedRows:
+            merger, waiting, following = Merger(WHERE), dict[int, CollapsedRows](), 0
+            places = {}
+            with Counting(self.progress, len(partitions), 0, "parts of the source read"):
+                for place, partition in enumerate(partitions):
+                    name = f"read-source-{place:05d}"
+                    task = session.submit(reader.read, partition, key=name, description=f"{WHERE}, part {place}", retries=0)
+                    places[task] = place
+                for task in session.completed():
+                    waiting[places.pop(task)] = session.result(task)
+                    while following in waiting:
+                        merger.add(waiting.pop(following))
+                        following += 1
+                    self.progress.advance(1)
+            return merger.merged()
+
+        return runner.run(work)

@@ -1,0 +1,41 @@
+"""The workers of a run, as long as they are not connected and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dit_dask.config.document import Config
+from dit_dask.inputs.partitions import source_bytes
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+LARGE_BYTES = 2**26  # of a source that workers read
+
+
+@dataclass(frozen=True)
+class Workers:
+    """How to connect to the workers, how many there are, the bytes that each may use, and how long they may finish nothing.
+
+    Without `connect` the work is done in this process; so it is if `only_if_long` and the work is short.
+    """
+
+    connect: Callable[[], AbstractContextManager[Client]] | None
+    count: int
+    memory: Callable[[], int | None] = lambda: None
+    stall_seconds: float | None = None
+    only_if_long: bool = False
+    client: Client | None = None  # if they are connected already
+
+
+@contextmanager
+def connect_early(workers: Workers, config: Config) -> Iterator[Workers]:
+    """Connect before the table is read, where it is worth having workers read it."""
+    if workers.connect is None or workers.only_if_long or source_bytes(config) < LARGE_BYTES:
+        yield workers
+        return
+    with workers.connect() as client:
+        yield replace(workers, connect=lambda: nullcontext(client), client=client)
