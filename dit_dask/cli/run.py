@@ -19,7 +19,7 @@ from dit_dask.errors import InputError
 if TYPE_CHECKING:
     from dit_dask.config.document import Config
     from dit_dask.execution.progress import Progress
-    from dit_dask.run import Workers
+    from dit_dask.execution.workers import Workers
 
 
 def run(options: argparse.Namespace) -> int:
@@ -87,6 +87,7 @@ def prepare_workers(checked: Config, progress: Progress, *, debug: bool) -> Work
     """Check the cluster, the input and the output of a config; nothing is started yet."""
     from dit_dask import cluster
     from dit_dask import run as runner
+    from dit_dask.execution.workers import Workers
 
     variables = checked.worker_variables
     cluster.check(checked.cluster, variables)
@@ -97,7 +98,7 @@ def prepare_workers(checked: Config, progress: Progress, *, debug: bool) -> Work
     chosen = checked.cluster
     connect = partial(cluster.connect, chosen, debug=debug, variables=variables)
     memory = partial(cluster.memory, chosen)
-    return runner.Workers(connect, cluster.workers(chosen), memory, chosen.stall_seconds, chosen.only_if_long)
+    return Workers(connect, cluster.workers(chosen), memory, chosen.stall_seconds, chosen.only_if_long)
 
 
 def _audit(checked: Config, options: argparse.Namespace) -> int:

@@ -14,7 +14,8 @@ from dit_dask.errors import InputError, escape_text
 if TYPE_CHECKING:
     from dit_dask.config.document import Config
     from dit_dask.execution.progress import Progress
-    from dit_dask.run import RunResult, Workers
+    from dit_dask.execution.workers import Workers
+    from dit_dask.run import RunResult
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

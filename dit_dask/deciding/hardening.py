@@ -25,6 +25,7 @@ from dit_dask.deciding.figures import figures_of, require_gates, write_beside
 from dit_dask.deciding.reopening import REMOVED
 from dit_dask.errors import InputError, quote, unknown
 from dit_dask.execution.progress import Progress
+from dit_dask.execution.workers import Workers
 from dit_dask.storage.documents import write_json
 from dit_dask.storage.folder import Folder
 from dit_dask.values.table import Rows, collapse
@@ -137,7 +138,7 @@ def _require_all_records(test: Test) -> None:
 
 def harden(
     config: Config,
-    workers: run.Workers,
+    workers: Workers,
     progress: Progress,
     *,
     max_removed: str,

@@ -16,6 +16,7 @@ from dit_dask.deciding.figures import figures_of, refuse_impossible, write_besid
 from dit_dask.deciding.frontier import DRAWN_RISKS, choose_loss, find_frontier
 from dit_dask.errors import InputError
 from dit_dask.execution.progress import Progress
+from dit_dask.execution.workers import Workers
 from dit_dask.reporting import charts, html
 from dit_dask.sanitizers import SANITIZERS
 
@@ -155,7 +156,7 @@ class Tuning:
 
 def tune(
     config: Config,
-    workers: run.Workers,
+    workers: Workers,
     progress: Progress,
     *,
     values: Sequence[Any] = (),

@@ -21,6 +21,7 @@ from dit_dask.deciding.hardening import choose_point
 from dit_dask.deciding.reopening import CHANGE
 from dit_dask.errors import InputError
 from dit_dask.execution.progress import Progress
+from dit_dask.execution.workers import Workers
 from dit_dask.inputs.source import read_text
 from dit_dask.values.coarsening import Alternative, alternatives
 
@@ -98,7 +99,7 @@ class WhatIf:
 
 def what_if(
     config: Config,
-    workers: run.Workers,
+    workers: Workers,
     progress: Progress,
     *,
     test: str | None = None,

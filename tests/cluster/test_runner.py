@@ -24,6 +24,7 @@ from dit_dask.execution.measures import execute_measures
 from dit_dask.execution.progress import Silent
 from dit_dask.execution.runner import TaskRunner, TaskSession
 from dit_dask.execution.stall import StalledError, Watchdog
+from dit_dask.execution.workers import Workers
 from tests.cluster.runs import dit
 from tests.cluster.stopping import SignallingMeasure, StopsWhenSent
 
@@ -116,7 +117,7 @@ def test_first_calls_whose_worker_is_killed_several_times_give_the_same_result(
 
 def assert_stalls(prepared: run.PreparedRun, client: Client, waiting_for: str) -> None:
     """A run on workers that are there already ends, with one line about what it waits for."""
-    workers = run.Workers(lambda: nullcontext(client), 2, stall_seconds=STALL_SECONDS)
+    workers = Workers(lambda: nullcontext(client), 2, stall_seconds=STALL_SECONDS)
     with pytest.raises(StalledError) as caught:
         run.run(prepared, workers, Silent())
     assert str(caught.value).startswith(f"no progress for 0.1 minutes, waiting for {waiting_for}")

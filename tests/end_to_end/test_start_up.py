@@ -22,6 +22,7 @@ from dit_dask.config.cluster import CLUSTER
 from dit_dask.errors import InputError
 from dit_dask.execution import compiling
 from dit_dask.execution.progress import Silent
+from dit_dask.execution.workers import Workers
 from tests.audits import WORKED, WORKED_SCHEMA
 from tests.cluster.runs import assert_same, dit
 
@@ -127,7 +128,7 @@ def start() -> Any:
     raise StartedError("cluster: started")
 
 
-OPTIONAL = runner.Workers(start, 2, only_if_long=True)
+OPTIONAL = Workers(start, 2, only_if_long=True)
 
 
 def test_a_short_run_completes_without_workers(config: Path) -> None:
@@ -145,7 +146,7 @@ def test_threads_of_one_process_write_the_same_bytes(config: Path, monkeypatch: 
     folders = []
     for threads in (1, 3):
         prepared = runner.prepare(read_config(str(config), [f"output={config.parent / f'threads-{threads}'}"]))
-        folders.append(Path(runner.run(prepared, runner.Workers(None, threads), Silent()).folder.url))
+        folders.append(Path(runner.run(prepared, Workers(None, threads), Silent()).folder.url))
     assert_same(*folders)
 
 
@@ -156,7 +157,7 @@ def test_a_long_run_starts_workers_and_writes_nothing_before_they_answer(config:
     with pytest.raises(StartedError):
         runner.run(prepared, OPTIONAL, Silent())
     assert not (config.parent / "runs").exists()
-    finished = runner.run(prepared, runner.Workers(None, 1), Silent())
+    finished = runner.run(prepared, Workers(None, 1), Silent())
     folder = Path(finished.folder.url)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(StartedError):
@@ -203,7 +204,7 @@ def test_cores_are_counted_as_dask_counts_them() -> None:
 
 COMPILE_BESIDE = """
 import psutil
-from dit_dask.execution import compiling
+from dit_dask.execution.workers import Workers
 processes = psutil.Process().children
 assert not compiling.is_compiled()
 with compiling.compile_beside(["brute-force"]):

@@ -17,6 +17,7 @@ from dit_dask import run as runner
 from dit_dask.audit.grammar import check_config
 from dit_dask.errors import InputError
 from dit_dask.execution.progress import Silent
+from dit_dask.execution.workers import Workers
 from tests.audits import WORKED, WORKED_SCHEMA
 from tests.cluster.runs import CONFIG, DIT, ended, started
 
@@ -111,20 +112,20 @@ def refusing() -> Any:
 
 def test_fresh_deletes_nothing_when_its_peers_are_refused(tmp_path: Path) -> None:
     prepared = runner.prepare(check_config(document(tmp_path), str(tmp_path)))
-    finished = runner.run(prepared, runner.Workers(None, 1), Silent())
+    finished = runner.run(prepared, Workers(None, 1), Silent())
     folder = Path(finished.folder.url)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(RefusedError):
-        runner.run(prepared, runner.Workers(refusing, 1), Silent(), fresh=True)
+        runner.run(prepared, Workers(refusing, 1), Silent(), fresh=True)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    again = runner.run(prepared, runner.Workers(refusing, 1), Silent())  # complete: no worker is needed
+    again = runner.run(prepared, Workers(refusing, 1), Silent())  # complete: no worker is needed
     assert again.folder == finished.folder
 
 
 def test_a_run_refused_for_its_peers_leaves_no_folder(tmp_path: Path) -> None:
     prepared = runner.prepare(check_config(document(tmp_path), str(tmp_path)))
     with pytest.raises(RefusedError):
-        runner.run(prepared, runner.Workers(refusing, 1), Silent())
+        runner.run(prepared, Workers(refusing, 1), Silent())
     assert not (tmp_path / "runs").exists()
 
 
@@ -135,13 +136,13 @@ def test_a_run_refused_before_any_work_leaves_no_folder(tmp_path: Path, monkeypa
     prepared = runner.prepare(check_config(document(tmp_path), str(tmp_path)))
     monkeypatch.setattr(runner.plan, "make", refuse)
     with pytest.raises(InputError, match="refused"):
-        runner.run(prepared, runner.Workers(None, 1), Silent())
+        runner.run(prepared, Workers(None, 1), Silent())
     assert not list((tmp_path / "runs").glob("*"))
 
 
 LOST = """
 import os, signal, sys, time
-from dit_dask.cli import interrupts
+from dit_dask.execution.workers import Workers
 
 class Callback:
     def __del__(self):
