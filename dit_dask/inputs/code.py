@@ -53,11 +53,11 @@ def code_rows(read: CollapsedRows, config: Config, files: tuple[str, ...]) -> Ro
         members[one.name] = secret, used.spread(one.column, cell_codes, len(secret.levels) - 1)
     person, doubts = (None, ()) if schema.subject is None else _number_persons(used, schema.subject)
     loaded = []
-    for each in schema.secrets:
+    for place, each in enumerate(schema.secrets):
         secret, secret_codes = join_members(each, members)
         whole = Schema(tuple(attributes), secret, schema.subject)
         table, record = collapse(whole, codes, secret_codes, person, used.rows)
-        index = used.index_of(record)
+        index = used.index_of(record, in_place=place + 1 == len(schema.secrets))
         loaded.append(Rows(table, index, len(read.index), dropped, count_persons(table), files, None, used.source_row, doubts))
     return replace(loaded[0], further=tuple(loaded[1:]))
 
@@ -121,13 +121,13 @@ class UsedRows:
         """Return (combinations,): the first used row that has each."""
         return first_positions(self.index, self.read.combinations)[self.chosen]
 
-    def index_of(self, record: Ints) -> Codes:
-        """Return (used rows,): the record of each row's combination."""
+    def index_of(self, record: Ints, *, in_place: bool) -> Codes:
+        """Return (used rows,): the record of each row's combination; in place, in the array of the combinations."""
         of_combination = np.zeros(self.read.combinations, np.int32)
         of_combination[self.chosen] = record
-        found = scratch.empty(len(self.index), np.int32)
+        found = self.index if in_place else scratch.empty(len(self.index), np.int32)
         for block in blocks(len(found)):
-            np.take(of_combination, self.index[block], out=found[block], mode="clip")
+            found[block] = of_combination[self.index[block]]
         return found
 
 
