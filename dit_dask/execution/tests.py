@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 FAN_IN = 8
 WARM_UP_RECORDS = 32
+COUNTED_PARTS = 8  # left to write, or it is done before anyone looks
 SENT_ROWS = 100_000  # rows of a test that are sent with every task
 
 
@@ -123,6 +124,7 @@ class TestTasks:
         self._tasks: dict[Task, InfluenceTask | WriteTask | RecheckTask] = {}
         self._rechecks: dict[int, tuple[Recheck, PrivacyLoss | None, Utility]] = {}
         self._sources: dict[int, Any] = {}
+        self._counts_parts = False
 
     def compute(self, progress: Progress, checkpoint: Observer) -> None:
         """Compute and write until nothing is missing."""
@@ -138,6 +140,7 @@ class TestTasks:
                 continue
             if isinstance(task, WriteTask):
                 self._states[task.test].written |= dict(zip(task.parts, result, strict=True))
+                self._count_written(progress, len(task.parts))
                 continue
             influences, seconds = result
             for test, influence in zip(task.group, influences, strict=True):
@@ -147,6 +150,17 @@ class TestTasks:
                 state.seconds += seconds / len(task.group)
                 progress.advance(state.done - done_before)
             checkpoint()
+
+    def _count_written(self, progress: Progress, parts: int) -> None:
+        """Count parts once all records are known, if many are left to write."""
+        if self._counts_parts:
+            progress.advance(parts)
+        elif all(state.is_done for state in self._states):
+            total, written = sum(state.plan.parts for state in self._states), sum(len(state.written) for state in self._states)
+            if total - written >= COUNTED_PARTS:
+                progress.stop()
+                progress.start(total, written, "parts written")
+                self._counts_parts = True
 
     def _submit_influence(self, group: tuple[int, ...]) -> None:
         first, *others = (self._states[test] for test in group)

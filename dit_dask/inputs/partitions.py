@@ -16,6 +16,7 @@ from dit_dask.inputs import datasets
 from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, rewrite
 from dit_dask.inputs.read import TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
+from dit_dask.storage import scratch
 from dit_dask.storage.filesystem import filesystem, reading, reason
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
@@ -25,15 +26,17 @@ Result = TypeVar("Result")
 
 BLOCK_ROWS = 1_000_000  # that are in memory as they were read
 PARTITION_ROWS = 4_000_000
+SCRATCH_BYTES = 8  # of a row at the most: its index, and the one that it is merged from
 WHERE = "data.source"
 
 
 @dataclass(frozen=True)
 class Partition:
-    """A file, or some row groups of one."""
+    """A file, or some row groups of one; only row groups say how many rows they have."""
 
     path: str
     groups: tuple[int, ...] | None = None
+    rows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +56,14 @@ class PartitionReader:
             content = open_parquet(file, self.columns, where)[0].metadata
             return [content.row_group(number).num_rows for number in range(content.num_row_groups)]
 
-        found: list[list[int]] = []
-        rows = PARTITION_ROWS
+        found: list[Partition] = []
         for number, size in enumerate(self._open(path, sizes)):
-            if rows + size > PARTITION_ROWS:
-                found.append([])
-                rows = 0
-            found[-1].append(number)
-            rows += size
-        return [Partition(path, tuple(groups)) for groups in found] or [Partition(path, ())]
+            last = found[-1] if found else None
+            if last is None or (last.rows or 0) + size > PARTITION_ROWS:
+                found.append(Partition(path, (number,), size))
+            else:
+                found[-1] = Partition(path, (*(last.groups or ()), number), (last.rows or 0) + size)
+        return found or [Partition(path, (), 0)]
 
     def read(self, partition: Partition) -> CollapsedRows:
         """Read a part and collapse it."""
@@ -150,6 +152,17 @@ def source_bytes(config: Config) -> int:
     return sum(reading(partial(fs.info, path)).get("size") or 0 for path in paths)
 
 
+def check_scratch(partitions: Sequence[Partition]) -> None:
+    """Refuse a table whose index does not fit into the scratch folder, where it is known how many rows there are."""
+    rows = sum(partition.rows or 0 for partition in partitions)
+    needed, free = rows * SCRATCH_BYTES, scratch.free_bytes()
+    if needed >= scratch.IN_MEMORY_BYTES and needed > free:
+        raise InputError(
+            f"scratch: the index of {rows:,} rows needs {needed / 1e6:,.0f} MB of {scratch.folder()}, which has "
+            f"{free / 1e6:,.0f} MB; set TMPDIR to a folder with more, or use fewer rows"
+        )
+
+
 def read_collapsed(
     config: Config, columns: Sequence[str], gather: Gather = gather_here
 ) -> tuple[CollapsedRows, tuple[str, ...]]:
@@ -160,6 +173,7 @@ def read_collapsed(
     reader = PartitionReader(location, tuple(columns), source_rules(config))
     before = [_stamp(fs, path) for path in paths]
     partitions = [partition for found in map_ordered(reader.partitions, paths) for partition in found]
+    check_scratch(partitions)
     read = gather(reader, partitions)
     for path, stamp in zip(paths, before, strict=True):
         if _stamp(fs, path) != stamp:

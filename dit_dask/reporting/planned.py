@@ -35,6 +35,9 @@ class PlannedRun:
     memory: int | None = None
     warnings: Sequence[str] = ()
     reason: str = ""
+    source_bytes: int = 0
+    scratch: str = ""
+    scratch_bytes: int = 0
 
     @property
     def seconds(self) -> float:
@@ -54,6 +57,9 @@ class PlannedRun:
             "workers": self.workers,
             "seconds": None if self.reason else self.seconds,
             "memory_bytes": self.memory,
+            "source_bytes": self.source_bytes,
+            "scratch": self.scratch,
+            "scratch_bytes": self.scratch_bytes,
         }
 
     def text(self) -> str:
@@ -77,7 +83,9 @@ class PlannedRun:
         lines += [f"measure  {name}" for name in self.measures]
         needed = f"about {(self.memory or 0) / 1e6:,.0f} MB a worker"
         lines += [self.rows, f"about {self.seconds:.0f} s on {self.workers} workers, after start-up; {needed}"]
-        return [*lines, f"would write {self.url}"]
+        read = f"reads {self.source_bytes / 1e6:,.1f} MB, once; " if self.source_bytes else ""
+        kept = f"keeps {self.scratch_bytes / 1e6:,.1f} MB in {self.scratch}" if self.scratch_bytes else "keeps all in memory"
+        return [*lines, f"{read}{kept}", f"would write {self.url}"]
 
 
 def _cells(one: PlannedTest) -> list[str]:

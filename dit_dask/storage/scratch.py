@@ -9,6 +9,7 @@ import io
 import mmap
 import os
 import pickle
+import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable
@@ -56,9 +57,19 @@ def mapped_file(array: NDArray[Any]) -> MappedFile | None:
     return _MAPPED.get(id(array))
 
 
+def mapped_bytes() -> int:
+    """How much this process has in scratch files."""
+    return sum(int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize for one in _MAPPED.values())
+
+
 def folder() -> str:
     """Where scratch files are: TMPDIR, or what the system takes for temporary files."""
     return tempfile.gettempdir()
+
+
+def free_bytes() -> int:
+    """The space that is left for scratch files."""
+    return shutil.disk_usage(folder()).free
 
 
 def _map_file(shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> NDArray[Any]:
