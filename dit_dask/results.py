@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dit_dask.audit.disclosure import exact_folder, read_results
 from dit_dask.audit.other_audit import read_run_config
 from dit_dask.audit.parts import read_distances
@@ -82,7 +84,7 @@ class Result:
     @cached_property
     def labels(self) -> pd.Index[Any]:
         """Of every used row: its label in the index of the frame given, or its position in the source."""
-        return self._label_rows(self.inputs.rows.source_row)
+        return self._label_rows(np.asarray(self.inputs.rows.source_row))
 
     def _label_rows(self, rows: Any) -> pd.Index[Any]:
         import pandas as pd

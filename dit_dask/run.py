@@ -111,7 +111,7 @@ def prepare(
     parsed = read_gates(config)
     seen = external_columns(config)
     if config.measures:
-        rows, cells = load_with(config, columns_of(config.measures), frame, seen)
+        rows, cells = load_with(config, columns_of(config.measures), frame, seen, gather)
     else:
         rows, cells = load(config, frame, seen, gather), None
     if left_out is not None:

@@ -294,7 +294,7 @@ def _explanation(
     return Explanation(
         position,
         int(rows.source_row[position]),
-        int(rows.multiplicity[position]),
+        int(rows.multiplicity[record]),
         int(rows.rows_of_persons(np.array([position])).sum()),
         float(look.influence.distance[0]),
         worst.adversary,

@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def code_rows(read: CollapsedRows, config: Config, files: tuple[str, ...]) -> Rows:
-    """Choose the rows under audit and code them; nothing here is as long as the table but what is in scratch files."""
+def code_rows(read: CollapsedRows, config: Config, files: tuple[str, ...], *, in_place: bool = True) -> Rows:
+    """Choose the rows under audit and code them; nothing here is as long as the table but what is in scratch files.
+
+    In place, `read` is of no use afterwards.
+    """
     schema = config.checked_schema
     if not len(read.index):
         raise InputError(f"data: {source_name(config)} has no rows")
@@ -57,7 +60,7 @@ def code_rows(read: CollapsedRows, config: Config, files: tuple[str, ...]) -> Ro
         secret, secret_codes = join_members(each, members)
         whole = Schema(tuple(attributes), secret, schema.subject)
         table, record = collapse(whole, codes, secret_codes, person, used.rows)
-        index = used.index_of(record, in_place=place + 1 == len(schema.secrets))
+        index = used.index_of(record, in_place=in_place and place + 1 == len(schema.secrets))
         loaded.append(Rows(table, index, len(read.index), dropped, count_persons(table), files, None, used.source_row, doubts))
     return replace(loaded[0], further=tuple(loaded[1:]))
 

@@ -12,7 +12,7 @@ import numpy as np
 from dit_dask.errors import InputError
 from dit_dask.inputs.coded import to_frame
 from dit_dask.storage import scratch
-from dit_dask.values.arrays import Codes, blocks
+from dit_dask.values.arrays import Codes, Positions, blocks
 from dit_dask.values.table import rank_rows
 
 if TYPE_CHECKING:
@@ -26,12 +26,14 @@ class CollapsedRows:
     """For each column its distinct cells, for each combination the place of its cell or -1, and each row's combination.
 
     The index is all that is as long as the table, and in a scratch file if it is large. Cells may be listed that no row has.
+    `beside` has further columns of the same rows, each alone, so that they make no more combinations.
     """
 
     names: tuple[str, ...]
     cells: tuple[pd.Series[Any], ...]
     codes: tuple[Codes, ...]
     index: Codes
+    beside: tuple[CollapsedRows, ...] = ()
 
     @property
     def combinations(self) -> int:
@@ -39,14 +41,15 @@ class CollapsedRows:
         return len(self.codes[0])
 
 
-def collapse_frame(frame: pd.DataFrame, names: Sequence[str]) -> CollapsedRows:
-    """Collapse the rows of a frame, seen in some columns."""
+def collapse_frame(frame: pd.DataFrame, names: Sequence[str], beside: Sequence[str] = ()) -> CollapsedRows:
+    """Collapse the rows of a frame, seen in some columns, with others beside them."""
     pairs = [_number_cells(frame[name]) for name in names]
-    return _collapse(names, [cells for _, cells in pairs], [codes for codes, _ in pairs], len(frame))
+    collapsed = _collapse(names, [cells for _, cells in pairs], [codes for codes, _ in pairs], len(frame))
+    return replace(collapsed, beside=tuple(collapse_frame(frame, [name]) for name in beside))
 
 
-def collapse_blocks(content: Any, names: Sequence[str]) -> CollapsedRows:
-    """Collapse the rows of an Arrow table, seen in some columns."""
+def collapse_blocks(content: Any, names: Sequence[str], beside: Sequence[str] = ()) -> CollapsedRows:
+    """Collapse the rows of an Arrow table, seen in some columns, with others beside them."""
     import pyarrow as pa
 
     codes, cells = [], []
@@ -67,7 +70,8 @@ def collapse_blocks(content: Any, names: Sequence[str]) -> CollapsedRows:
             place, distinct = _number_cells(_to_series(name, column, content.schema.metadata))
             codes.append(place)
             cells.append(distinct)
-    return _collapse(names, cells, codes, content.num_rows)
+    collapsed = _collapse(names, cells, codes, content.num_rows)
+    return replace(collapsed, beside=tuple(collapse_blocks(content, [name]) for name in beside))
 
 
 def _is_plain(kind: Any) -> bool:
@@ -140,7 +144,25 @@ def merge(parts: Sequence[CollapsedRows], where: str) -> CollapsedRows:
         for block in blocks(len(part.index)):
             np.take(merged, part.index[block], out=index[row + block.start : row + block.stop], mode="clip")
         start, row = start + part.combinations, row + len(part.index)
-    return CollapsedRows(names, tuple(cells), tuple(column[first] for column in codes), index)
+    beside = tuple(merge(further, where) for further in zip(*(part.beside for part in parts), strict=True))
+    return CollapsedRows(names, tuple(cells), tuple(column[first] for column in codes), index, beside)
+
+
+def cells_of(rows: CollapsedRows, name: str, chosen: Positions) -> pd.Series[Any]:
+    """The cells of a column in some rows: texts as categories, in a few bytes a cell, others as they were read."""
+    import pandas as pd
+
+    group = next(one for one in (rows, *rows.beside) if name in one.names)
+    place = group.names.index(name)
+    codes, cells = group.codes[place], group.cells[place]
+    index = group.index if len(chosen) == len(group.index) else group.index[chosen]
+    number = codes.astype(np.min_scalar_type(-len(cells) - 1))[index]
+    if pd.api.types.is_string_dtype(cells.dtype):
+        return pd.Series(pd.Categorical.from_codes(number, categories=pd.Index(cells)), name=name)
+    if cells.dtype.kind in "iub" and (number < 0).any():  # an empty cell must not turn large integers into floats
+        cells = cells.astype(object)
+    taken = pd.api.extensions.take(cells.array, number, allow_fill=True)
+    return pd.Series(taken, name=name)
 
 
 def _merge_cells(name: str, parts: Sequence[pd.Series[Any]], where: str) -> tuple[pd.Series[Any], list[Codes]]:

@@ -11,7 +11,8 @@ import numpy as np
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError, unknown
 from dit_dask.inputs.code import choose_rows, code_rows, missing_cells, source_name
-from dit_dask.inputs.collapsed import collapse_frame
+from dit_dask.inputs.collapsed import cells_of, collapse_frame
+from dit_dask.inputs.columns import source_columns
 from dit_dask.inputs.partitions import Gather, gather_here, read_collapsed
 from dit_dask.inputs.read import check_names, read_frame, read_source
 from dit_dask.storage.redaction import public_url
@@ -37,12 +38,19 @@ def load(
 
 
 def load_with(
-    config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None = None, others: Sequence[str] | None = None
+    config: Config,
+    more: Sequence[str] | None,
+    frame: pd.DataFrame | None = None,
+    others: Sequence[str] | None = None,
+    gather: Gather = gather_here,
 ) -> tuple[Rows, pd.DataFrame]:
     """Load the table; also return its used rows as read, with more columns of the source (None: all of them).
 
-    Only the schema's columns decide which rows are used; a missing cell of another column is None or NaN.
+    Only the schema's columns decide which rows are used; a missing cell of another column is None or NaN. Texts of a source
+    are categories unless a sanitizer sees them.
     """
+    if frame is None and others is None:
+        return _read_with(config, more, gather)
     rows, read, used = _load(config, None if more is None else [*more, *(others or ())], frame)
     kept = rows if others is None else rows.with_frame(_original_cells(read.iloc[used], rows, config))
     return kept, blank_missing(read.iloc[used], config.data.missing)
@@ -94,6 +102,20 @@ def _read_rows(config: Config, gather: Gather) -> Rows:
     read, files = read_collapsed(config, needed, gather)
     _check_marked(config, needed)
     return code_rows(read, config, files)
+
+
+def _read_with(config: Config, more: Sequence[str] | None, gather: Gather) -> tuple[Rows, pd.DataFrame]:
+    """Load the rows in parts, and their cells as numbers of the distinct ones."""
+    import pandas as pd
+
+    schema = config.checked_schema
+    needed = list(dict.fromkeys([*schema.columns, *schema.subject_columns]))
+    wanted = list(dict.fromkeys([*needed, *more])) if more is not None else source_columns(config)
+    read, files = read_collapsed(config, needed, gather, [name for name in wanted if name not in needed])
+    _check_marked(config, wanted)
+    rows = code_rows(read, config, files, in_place=False)
+    cells = pd.DataFrame({name: cells_of(read, name, rows.source_row) for name in wanted})
+    return rows, blank_missing(cells, config.data.missing)
 
 
 def _check_marked(config: Config, columns: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
 from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, rewrite
-from dit_dask.inputs.read import TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
+from dit_dask.inputs.read import OpenedText, TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
 from dit_dask.storage import scratch
 from dit_dask.storage.filesystem import filesystem, reading, reason
@@ -46,6 +46,12 @@ class PartitionReader:
     location: Location
     columns: tuple[str, ...]
     rules: TextRules
+    beside: tuple[str, ...] = ()
+
+    @property
+    def read_columns(self) -> list[str]:
+        """All columns that are read."""
+        return [*self.columns, *self.beside]
 
     def partitions(self, path: str) -> list[Partition]:
         """Cut a file into parts, and check that it has the columns."""
@@ -53,7 +59,7 @@ class PartitionReader:
             return [Partition(path)]
 
         def sizes(file: Any, where: str) -> list[int]:
-            content = open_parquet(file, self.columns, where)[0].metadata
+            content = open_parquet(file, self.read_columns, where)[0].metadata
             return [content.row_group(number).num_rows for number in range(content.num_row_groups)]
 
         found: list[Partition] = []
@@ -94,16 +100,16 @@ def _is_excel(partition: Partition) -> bool:
 def _read_parquet(reader: PartitionReader, partition: Partition, file: Any, where: str) -> CollapsedRows:
     import pyarrow as pa
 
-    content, columns = open_parquet(file, reader.columns, where)
+    content, columns = open_parquet(file, reader.read_columns, where)
     kinds = {field.name: field.type for field in content.schema_arrow}
     texts = [name for name in columns if pa.types.is_string(kinds[name]) or pa.types.is_large_string(kinds[name])]
-    content, _ = open_parquet(file, reader.columns, where, texts)
+    content, _ = open_parquet(file, columns, where, texts)
     merger = Merger(where)
     groups = list(partition.groups or ())
     if not groups:
-        return collapse_blocks(content.schema_arrow.empty_table().select(list(columns)), columns)
+        return collapse_blocks(content.schema_arrow.empty_table().select(list(columns)), reader.columns, reader.beside)
     for block in content.iter_batches(BLOCK_ROWS, row_groups=groups, columns=list(columns), use_threads=False):
-        merger.add(collapse_blocks(pa.Table.from_batches([block]), columns))
+        merger.add(collapse_blocks(pa.Table.from_batches([block]), reader.columns, reader.beside))
     return merger.merged()
 
 
@@ -111,26 +117,31 @@ def _read_text(reader: PartitionReader, partition: Partition, file: Any, where: 
     import pyarrow as pa
 
     name = file_name(partition.path)
-    text = open_text(unpacked(file, name, where), reader.columns, where, for_file(reader.rules, name))
+    text = open_text(unpacked(file, name, where), reader.read_columns, where, for_file(reader.rules, name))
     merger, waiting, rows = Merger(where), [], 0
     for block in text.blocks():
         waiting.append(block)
         rows += block.num_rows
         if rows >= BLOCK_ROWS:
-            merger.add(collapse_blocks(pa.Table.from_batches(waiting), reader.columns))
+            merger.add(collapse_blocks(pa.Table.from_batches(waiting), reader.columns, reader.beside))
             waiting, rows = [], 0
-    kind = pa.schema([(column, pa.string()) for column in reader.columns])
-    merger.add(collapse_blocks(pa.Table.from_batches(waiting, kind), reader.columns))
+    kind = pa.schema([(column, pa.string()) for column in reader.read_columns])
+    merger.add(collapse_blocks(pa.Table.from_batches(waiting, kind), reader.columns, reader.beside))
     merged = merger.merged()
-    for place, cells in enumerate(merged.cells):
+    beside = tuple(_with_points(text, further) for further in merged.beside)
+    return replace(_with_points(text, merged), beside=beside)
+
+
+def _with_points(text: OpenedText, rows: CollapsedRows) -> CollapsedRows:
+    for place, cells in enumerate(rows.cells):
         pointed = text.with_points(cells)
         if pointed is not cells:
-            merged = rewrite(merged, place, pointed)
-    return merged
+            rows = rewrite(rows, place, pointed)
+    return rows
 
 
 def _read_excel(reader: PartitionReader, _partition: Partition, file: Any, where: str) -> CollapsedRows:
-    return collapse_frame(read_excel(file, reader.columns, where), reader.columns)
+    return collapse_frame(read_excel(file, reader.read_columns, where), reader.columns, reader.beside)
 
 
 Gather = Callable[[PartitionReader, Sequence[Partition]], CollapsedRows]
@@ -164,13 +175,13 @@ def check_scratch(partitions: Sequence[Partition]) -> None:
 
 
 def read_collapsed(
-    config: Config, columns: Sequence[str], gather: Gather = gather_here
+    config: Config, columns: Sequence[str], gather: Gather = gather_here, beside: Sequence[str] = ()
 ) -> tuple[CollapsedRows, tuple[str, ...]]:
     """Read all parts of the source and put them together; also return the URLs that were read."""
     if config.data.source == EMBEDDED:
-        return collapse_frame(datasets.census(), columns), (EMBEDDED,)
+        return collapse_frame(datasets.census(), columns, beside), (EMBEDDED,)
     location, fs, paths = source_files(config)
-    reader = PartitionReader(location, tuple(columns), source_rules(config))
+    reader = PartitionReader(location, tuple(columns), source_rules(config), tuple(beside))
     before = [_stamp(fs, path) for path in paths]
     partitions = [partition for found in map_ordered(reader.partitions, paths) for partition in found]
     check_scratch(partitions)

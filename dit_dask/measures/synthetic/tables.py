@@ -200,6 +200,8 @@ def convert_cells(frame: pd.DataFrame, kinds: Mapping[str, str], where: str) -> 
     columns = {}
     for name, kind in kinds.items():
         cells = frame[name]
+        if isinstance(cells.dtype, pd.CategoricalDtype):  # texts of a source that was read in parts
+            cells = cells.astype(cells.cat.categories.dtype)
         is_text = cells.map(lambda cell: isinstance(cell, str), na_action="ignore").fillna(False).astype(bool)
         if kind == "categorical":
             columns[name] = cells.map(format_label, na_action="ignore").astype(object)
