@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dit_dask.errors import InputError
-from dit_dask.inputs.coded import to_frame
+from dit_dask.inputs.arrow import to_frame
 from dit_dask.storage import scratch
-from dit_dask.values.arrays import Codes, Positions, blocks
+from dit_dask.values.arrays import Codes, Positions, RowNumbers, blocks
 from dit_dask.values.table import rank_rows
 
 if TYPE_CHECKING:
@@ -146,6 +146,15 @@ def merge(parts: Sequence[CollapsedRows], where: str) -> CollapsedRows:
         start, row = start + part.combinations, row + len(part.index)
     beside = tuple(merge(further, where) for further in zip(*(part.beside for part in parts), strict=True))
     return CollapsedRows(names, tuple(cells), tuple(column[first] for column in codes), index, beside)
+
+
+def frame_of(rows: CollapsedRows, chosen: Positions | None = None) -> pd.DataFrame:
+    """The cells of all columns in some rows, or in all of them."""
+    import pandas as pd
+
+    positions = RowNumbers(len(rows.index)) if chosen is None else chosen
+    names = [name for group in (rows, *rows.beside) for name in group.names]
+    return pd.DataFrame({name: cells_of(rows, name, positions) for name in names})
 
 
 def cells_of(rows: CollapsedRows, name: str, chosen: Positions) -> pd.Series[Any]:

@@ -29,7 +29,7 @@ def source_columns(config: Config) -> list[str]:
                 return [str(each) for each in pq.read_schema(file).names if not each.startswith("__index_level_")]
             rules = for_file(source_rules(config), name)
             peeked, dialect = look(unpacked(file, name, where), rules.csv, None, where)
-            used = config.checked_schema.columns
+            used = None if config.schema is None else config.schema.columns
             return list(read_header(peeked, dialect, where, used, is_trusted=rules.is_named))
 
     try:

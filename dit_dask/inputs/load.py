@@ -11,7 +11,7 @@ import numpy as np
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError, unknown
 from dit_dask.inputs.code import choose_rows, code_rows, missing_cells, source_name
-from dit_dask.inputs.collapsed import cells_of, collapse_frame
+from dit_dask.inputs.collapsed import collapse_frame, frame_of
 from dit_dask.inputs.columns import source_columns
 from dit_dask.inputs.partitions import Gather, gather_here, read_collapsed
 from dit_dask.inputs.read import check_names, read_frame, read_source
@@ -61,12 +61,14 @@ def load_columns(config: Config, named: Sequence[str]) -> pd.DataFrame:
 
     Texts are categories, so that a table of millions of rows takes a few bytes a cell.
     """
-    frame = read_frame(config, None, is_coded=True)[0].rename(columns=str)
-    check_names(list(frame.columns), [*frame.columns, *named], "data")
-    if not len(frame):
+    names = source_columns(config)
+    check_names(names, [*names, *named], "data")
+    read, _ = read_collapsed(config, names[:1], beside=names[1:])
+    if not len(read.index):
         raise InputError(f"data: {source_name(config)} has no rows")
-    chosen = choose_rows(len(frame), config)
-    return blank_missing(frame if chosen is None else frame.iloc[chosen], config.data.missing)
+    chosen = choose_rows(len(read.index), config)
+    rows = np.arange(chosen.stop) if isinstance(chosen, slice) else chosen
+    return blank_missing(frame_of(read, rows), config.data.missing)
 
 
 def read_table(
@@ -106,16 +108,13 @@ def _read_rows(config: Config, gather: Gather) -> Rows:
 
 def _read_with(config: Config, more: Sequence[str] | None, gather: Gather) -> tuple[Rows, pd.DataFrame]:
     """Load the rows in parts, and their cells as numbers of the distinct ones."""
-    import pandas as pd
-
     schema = config.checked_schema
     needed = list(dict.fromkeys([*schema.columns, *schema.subject_columns]))
     wanted = list(dict.fromkeys([*needed, *more])) if more is not None else source_columns(config)
     read, files = read_collapsed(config, needed, gather, [name for name in wanted if name not in needed])
     _check_marked(config, wanted)
     rows = code_rows(read, config, files, in_place=False)
-    cells = pd.DataFrame({name: cells_of(read, name, rows.source_row) for name in wanted})
-    return rows, blank_missing(cells, config.data.missing)
+    return rows, blank_missing(frame_of(read, rows.source_row)[wanted], config.data.missing)
 
 
 def _check_marked(config: Config, columns: Sequence[str]) -> None:

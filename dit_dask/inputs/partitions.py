@@ -8,18 +8,21 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
-from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, rewrite
+from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, frame_of, rewrite
 from dit_dask.inputs.read import OpenedText, TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
 from dit_dask.storage import scratch
 from dit_dask.storage.filesystem import filesystem, reading, reason
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -47,6 +50,7 @@ class PartitionReader:
     columns: tuple[str, ...]
     rules: TextRules
     beside: tuple[str, ...] = ()
+    where: str = WHERE
 
     @property
     def read_columns(self) -> list[str]:
@@ -78,10 +82,10 @@ class PartitionReader:
 
     def _open(self, path: str, read: Callable[[Any, str], Result]) -> Result:
         """Read from a file; wait a while for a storage that does not answer."""
-        where = f"{WHERE}: {file_name(path)}"
+        where = f"{self.where}: {file_name(path)}"
 
         def content() -> Result:
-            fs, _ = filesystem(self.location, "data")
+            fs, _ = filesystem(self.location, self.where.removesuffix(".source"))
             with fs.open(path, "rb") as file:
                 return read(file, where)
 
@@ -90,7 +94,7 @@ class PartitionReader:
         except InputError:
             raise
         except Exception as error:
-            raise InputError(f"{WHERE}: cannot read {file_name(path)}: {reason(error, self.location)}") from error
+            raise InputError(f"{self.where}: cannot read {file_name(path)}: {reason(error, self.location)}") from error
 
 
 def _is_excel(partition: Partition) -> bool:
@@ -144,12 +148,17 @@ def _read_excel(reader: PartitionReader, _partition: Partition, file: Any, where
     return collapse_frame(read_excel(file, reader.read_columns, where), reader.columns, reader.beside)
 
 
+def read_columns(reader: PartitionReader, path: str) -> pd.DataFrame:
+    """Read the columns of one file; texts are categories, in a few bytes a cell."""
+    return frame_of(gather_here(reader, reader.partitions(path)))
+
+
 Gather = Callable[[PartitionReader, Sequence[Partition]], CollapsedRows]
 
 
 def gather_here(reader: PartitionReader, partitions: Sequence[Partition]) -> CollapsedRows:
     """Read the parts in threads of this process and put them together, in their order."""
-    merger = Merger(WHERE)
+    merger = Merger(reader.where)
     for part in map_ordered(reader.read, partitions):
         merger.add(part)
     return merger.merged()

@@ -15,7 +15,7 @@ from dit_dask.config.data import CsvConfig
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs import datasets
-from dit_dask.inputs.coded import BLOCK_BYTES, BLOCK_ROWS, CodedColumns, to_frame
+from dit_dask.inputs.arrow import to_frame
 from dit_dask.inputs.dialect import NAMES, NO_QUOTE, PEEKED_BYTES, Dialect, NumberColumns, Peeked, decode, find_dialect
 from dit_dask.inputs.header import read_header
 from dit_dask.inputs.quotes import CountedLines, check_quotes
@@ -28,6 +28,7 @@ from dit_dask.storage.redaction import public_url
 if TYPE_CHECKING:
     import pandas as pd
 
+BLOCK_BYTES = 2 * 2**20  # of a text file
 UNPACK = {".gz": BoundedGzip, ".zst": BoundedZstd}
 
 
@@ -38,20 +39,14 @@ class TextRules:
     csv: CsvConfig = field(default_factory=CsvConfig)
     columns: NumberColumns = field(default_factory=NumberColumns)
     is_named: bool = False  # first lines are names, whatever they look like
-    is_coded: bool = False  # texts become categories while they are read, in a fraction of the memory
 
 
-def read_frame(
-    config: Config, columns: Sequence[str] | None, *, is_coded: bool = False
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Read the used columns of every file of the source, in order (no columns: all); also return the URLs that were read.
-
-    With `is_coded` texts are categories: each distinct text is in memory once.
-    """
+def read_frame(config: Config, columns: Sequence[str] | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Read the used columns of every file of the source, in order (no columns: all); also return the URLs that were read."""
     source = config.data.source
     if source == EMBEDDED:
         return datasets.census(), (EMBEDDED,)
-    return read_files(*source_files(config), columns, "data.source", replace(source_rules(config), is_coded=is_coded))
+    return read_files(*source_files(config), columns, "data.source", source_rules(config))
 
 
 def _number_columns(config: Config) -> NumberColumns:
@@ -90,10 +85,7 @@ def read_files(
     frames = [frame[shared] for frame in frames]
     for column in shared:
         kinds = {frame[column].dtype for frame in frames}
-        if len(kinds) > 1 and all(isinstance(kind, pd.CategoricalDtype) for kind in kinds):
-            known = pd.api.types.union_categoricals([frame[column] for frame in frames]).categories
-            frames = [frame.assign(**{column: frame[column].cat.set_categories(known)}) for frame in frames]
-        elif len(kinds) > 1:
+        if len(kinds) > 1:
             if not all(pd.api.types.is_integer_dtype(kind) for kind in kinds):
                 raise InputError(
                     f"{where}: the column {column!r} is {' and '.join(sorted(map(str, kinds)))} in different files"
@@ -111,7 +103,7 @@ def _read_file(
     def content() -> pd.DataFrame:
         with fs.open(path, "rb") as file:
             if name.endswith(".parquet"):
-                return _read_parquet(file, columns, f"{where}: {name}", is_coded=rules.is_coded)
+                return _read_parquet(file, columns, f"{where}: {name}")
             if name.endswith(".xlsx"):
                 return read_excel(file, columns, f"{where}: {name}")
             opened = unpacked(file, name, f"{where}: {name}")
@@ -170,14 +162,8 @@ def _read_csv(file: Any, columns: Sequence[str] | None, where: str, rules: TextR
     import pyarrow as pa
 
     text = open_text(file, columns, where, rules)
-    if rules.is_coded:
-        coded = CodedColumns(text.columns)
-        for block in text.blocks():
-            coded.add(block)
-        frame = coded.frame()
-    else:
-        kind = pa.schema([(name, pa.string()) for name in text.columns])
-        frame = pa.Table.from_batches(text.blocks(), kind).to_pandas()
+    kind = pa.schema([(name, pa.string()) for name in text.columns])
+    frame: pd.DataFrame = pa.Table.from_batches(text.blocks(), kind).to_pandas()
     for name in frame.columns:
         frame[name] = text.with_points(frame[name])
     return frame
@@ -293,15 +279,10 @@ def read_excel(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataF
     return frame
 
 
-def _read_parquet(file: Any, columns: Sequence[str] | None, where: str, *, is_coded: bool) -> pd.DataFrame:
+def _read_parquet(file: Any, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
     import pyarrow as pa
 
     content, columns = open_parquet(file, columns, where)
-    if is_coded:
-        coded = CodedColumns(columns)
-        for block in content.iter_batches(BLOCK_ROWS, columns=list(columns), use_threads=False):
-            coded.add(block)
-        return coded.frame()
     table = content.read(columns=list(columns))
     for place, column in enumerate(table.schema):
         if pa.types.is_dictionary(column.type):

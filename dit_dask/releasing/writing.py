@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from dit_dask.audit import manifest
 from dit_dask.audit.test import Test
 from dit_dask.audit.verdict import RunVerdict
@@ -16,8 +14,10 @@ from dit_dask.config.data import CsvConfig
 from dit_dask.config.document import Config
 from dit_dask.engines import ReleaseProcedure
 from dit_dask.errors import InputError, RunError, unknown
+from dit_dask.inputs.collapsed import frame_of
 from dit_dask.inputs.columns import source_columns
-from dit_dask.inputs.read import TextRules, read_files, read_frame
+from dit_dask.inputs.partitions import PartitionReader, read_collapsed, read_columns
+from dit_dask.inputs.read import TextRules
 from dit_dask.releasing.sanitized import SanitizedTable, sanitize_test
 from dit_dask.run import PreparedRun, stored_verdict
 from dit_dask.sanitizers.claims import Recheck, recheck
@@ -162,9 +162,8 @@ def _read_further(prepared: PreparedRun, names: Sequence[str]) -> pd.DataFrame |
     """The kept columns of every used row; texts are categories, in a few bytes a cell."""
     if not names:
         return None
-    frame, _ = read_frame(prepared.config, list(names), is_coded=True)
-    kept: pd.DataFrame = frame.iloc[np.asarray(prepared.rows.source_row)]
-    return kept
+    read, _ = read_collapsed(prepared.config, names[:1], beside=names[1:])
+    return frame_of(read, prepared.rows.source_row)
 
 
 def _refuse_row_options(test: Test, options: ReleaseOptions, kept: Sequence[str]) -> None:
@@ -225,12 +224,12 @@ def _read_back(location: Location, sanitized: SanitizedTable) -> dict[str, Any]:
     """Read the file as anybody's release and compare its classes with what was meant."""
     if sanitized.release is None:
         raise TypeError("counts are not read back as a release")
-    fs, path = filesystem(location, TO)
+    path = filesystem(location, TO)[1]
     schema = sanitized.release.schema
     reader = ReleaseReader(schema, {}, list(sanitized.columns))
-    rules = TextRules(CsvConfig(separator=",", encoding="utf-8", quote='"', decimal="."), is_named=True, is_coded=True)
-    frame, _ = read_files(location, fs, [path], reader.columns, TO, rules)
-    found: ReadRelease = reader(frame)
+    rules = TextRules(CsvConfig(separator=",", encoding="utf-8", quote='"', decimal="."), is_named=True)
+    first, *further = reader.columns
+    found: ReadRelease = reader(read_columns(PartitionReader(location, (first,), rules, tuple(further), TO), path))
     expected = _expected_groups(sanitized)
     counts = group_counts(found.release)
     if sorted(map(tuple, counts.tolist())) != sorted(map(tuple, expected.tolist())):

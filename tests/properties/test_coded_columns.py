@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dit_dask import risk
 from dit_dask.config.document import Config, check_document
 from dit_dask.errors import InputError
-from dit_dask.inputs import read
+from dit_dask.inputs import partitions, read
 from dit_dask.inputs.load import blank_missing, load_columns
 
 CELLS = st.one_of(
@@ -31,7 +31,7 @@ def config_of(folder: str, source: str) -> Config:
 @pytest.fixture(params=[7, 65_536], autouse=True)
 def block_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Small blocks, so that small tables have several; a block of a text file must hold the longest row."""
-    monkeypatch.setattr(read, "BLOCK_ROWS", request.param)
+    monkeypatch.setattr(partitions, "BLOCK_ROWS", request.param)
     monkeypatch.setattr(read, "BLOCK_BYTES", 4096)
     return int(request.param)
 
