@@ -90,6 +90,8 @@ def _number_cells(column: pd.Series[Any]) -> tuple[Codes, pd.Series[Any]]:
     import pandas as pd
 
     if column.dtype != object:
+        if pd.api.types.is_float_dtype(column.dtype):
+            column = column + 0.0  # -0.0 and 0.0 are one value, and read the same whichever row comes first
         places, known = pd.factorize(column)
         return places.astype(np.int32), pd.Series(known, name=column.name)
     present = column.notna().to_numpy(bool)

@@ -166,7 +166,7 @@ def label_cells(column: Column) -> Labels:
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(cells.cat.categories.dtype)
     check_single_type(column.name, cells)
-    labels = [str(value) for value in cells.array]  # a float32 is written as such
+    labels = [str(value) for value in cells]
     if len(set(labels)) < len(labels):
         raise InputError(f"column {column.name!r} has different values that read the same as text")
     return Labels(column.name, labels, np.arange(len(labels)), column.counts, column.first_row)

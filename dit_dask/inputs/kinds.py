@@ -68,7 +68,7 @@ def _encode_date(column: Column, described: AttributeConfig, config: Config) -> 
     import pandas as pd
 
     check_single_type(column.name, column.cells)
-    moments = parse_dates(column.name, list(column.cells.array), described, column.counts)
+    moments = parse_dates(column.name, list(column.cells), described, column.counts)
     if described.hierarchy is None:
         return encode_numeric(replace(column, cells=pd.Series(moments)))
     texts = to_text(moments)

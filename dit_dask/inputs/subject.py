@@ -25,7 +25,7 @@ def check_ids(column: Column, missing: int, first_missing: Callable[[], int]) ->
         )
     check_single_type(name, column.cells)
     rows, ids = int(column.counts.sum()), len(column.cells)
-    doubts = tuple(_doubts(name, [str(one) for one in column.cells.array], rows))
+    doubts = tuple(_doubts(name, [str(one) for one in column.cells], rows))
     if ids < 2 <= rows:
         raise InputError(f"schema.subject: at least 2 persons are needed to remove one; all rows have the same {name!r}")
     return ids < rows, doubts

@@ -69,11 +69,11 @@ def _map_file(shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> NDArray
         _reserve(file.fileno(), size)
         array = _view(mmap.mmap(file.fileno(), size), shape, kind)
     except OSError as error:
-        if file is None:  # the folder is not there, or cannot be written
-            raise RunError(f"scratch: {error.strerror}; set TMPDIR") from error
-        file.close()
-        needed = f"{size / 1e6:,.0f} MB"
-        raise RunError(f"scratch: cannot write {needed} to {folder()}: {os.strerror(error.errno or 0)}; set TMPDIR") from error
+        if file is not None:
+            file.close()
+        where = tempfile.tempdir or "any folder for temporary files"
+        problem = os.strerror(error.errno or 0)
+        raise RunError(f"scratch: cannot write {size / 1e6:,.0f} MB to {where}: {problem}; set TMPDIR") from error
     path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
     if os.path.exists(path):  # elsewhere other processes are sent a copy
         _MAPPED[id(array)] = MappedFile(path, kind.str, shape)
