@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
+FAULTS = ("tests/cluster/test_faults.py", "tests/cluster/test_reading.py")
 BEGIN, END = "<!-- faults: written by tools/write_reliability_table.py -->", "<!-- end of faults -->"
 
 
@@ -20,7 +21,7 @@ def main() -> int:
     """Return pytest's exit code; the table is written also where a test failed, and says so."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "faults.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "tests/cluster/test_faults.py", *sys.argv[1:]]
+        command = [sys.executable, "-m", "pytest", "-q", *FAULTS, *sys.argv[1:]]
         command += ["-o", "junit_family=xunit1", f"--junitxml={report}"]
         done = subprocess.run(command, cwd=ROOT, check=False)
         lines = ["| fault | what was seen | same bytes as the undisturbed run | seconds |", "|---|---|---|---|"]

@@ -19,7 +19,7 @@ from dit_dask.storage import scratch
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-WORKER_SECONDS, SCALE_SECONDS = 60, 10
+WORKER_SECONDS, SCALE_SECONDS, ANSWER_SECONDS = 60, 10, 10
 
 
 class ClusterSession:
@@ -33,7 +33,7 @@ class ClusterSession:
         self._completion = as_completed(loop=client.loop, raise_errors=False)
         self._unfinished: dict[Future, bool] = {}  # whether the result is wanted; held, or they could not be cancelled
         self._descriptions: dict[str, str] = {}
-        self._shared: list[scratch.SharedValue] = []
+        self._shared: dict[str, scratch.SharedValue] = {}
 
     def __enter__(self) -> ClusterSession:
         wait_for_workers(self._client)
@@ -45,9 +45,9 @@ class ClusterSession:
 
     def scatter(self, value: Any) -> Future:
         """Send a value to every worker; those of this machine map its large arrays instead of copying them."""
-        shared = scratch.SharedValue(value)
-        if shared.shares and self._workers_see_scratch():
-            self._shared.append(shared)  # its files are there as long as the session
+        shared = scratch.SharedValue.of(value)
+        is_shared = shared.shares and self._workers_see_scratch()
+        if is_shared:
             value = shared
         sending = self._client.scatter(value, broadcast=True, hash=False, asynchronous=True)
         sent = asyncio.run_coroutine_threadsafe(sending, self._client.loop.asyncio_loop)
@@ -57,16 +57,16 @@ class ClusterSession:
                 sent.cancel()
                 raise self._watchdog.stalled(["workers to receive the data"])
         try:
-            return sent.result()
+            future: Future = sent.result()
         except Exception as error:  # where a worker dies meanwhile, the scheduler fails in any of several ways
             raise LostWorkError(f"sending the data: {describe(error)[0]}") from error
+        if is_shared:
+            self._shared[future.key] = shared  # its files are there as long as the session
+        return future
 
     def _workers_see_scratch(self) -> bool:
         """Tell whether all workers are on this machine, in a place where they see its scratch files."""
-        try:
-            return scratch.Token().is_seen_by(lambda read: self._client.run(read).values())
-        except Exception:  # a worker died or does not answer: a copy is sent, or the loss is noticed then
-            return False
+        return scratch.Token().is_seen_by(lambda read: call_on_all(self._client, read))
 
     def submit(
         self,
@@ -79,6 +79,8 @@ class ClusterSession:
         wanted: bool = True,
     ) -> Future:
         """Submit a task; a result that is not wanted here stays on the cluster for other tasks."""
+        if any(getattr(argument, "key", None) in self._shared for argument in arguments):
+            function, arguments = call_with_opened, (function, *arguments)
         with allow_large_graphs():
             future = self._client.submit(
                 function, *arguments, key=f"{key}-{self._suffix}", retries=retries, priority=priority, pure=False
@@ -129,6 +131,19 @@ class ClusterSession:
             started = [f"{key} on {worker_of[key]}" for key in keys if key in worker_of]
             return started + [f"{key} (not started)" for key in keys if key not in worker_of]
         return list(keys)
+
+
+def call_with_opened(function: Callable[..., Any], *arguments: Any) -> Any:
+    """On a worker: call a function with the values that shared ones stand for."""
+    return function(*(one.open() if isinstance(one, scratch.SharedValue) else one for one in arguments))
+
+
+def call_on_all(client: Client, function: Callable[[], Any]) -> list[Any]:
+    """Call a short function in every worker; None stands for those that fail, or do not answer soon."""
+    try:
+        return list(client.sync(client._run, function, callback_timeout=ANSWER_SECONDS).values())
+    except Exception:  # a worker died or is frozen: its loss is noticed when it has work
+        return [None]
 
 
 def wait_for_workers(client: Client) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from dit_dask.execution.cluster_session import call_on_all
 from dit_dask.execution.progress import Counting, Progress, Silent
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.inputs.collapsed import CollapsedRows, Merger
 from dit_dask.inputs.partitions import WHERE, Partition, PartitionReader, threads
+from dit_dask.storage.filesystem import is_local
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -26,7 +30,7 @@ class Gatherer:
 
     def __call__(self, reader: PartitionReader, partitions: Sequence[Partition]) -> CollapsedRows:
         """Read all parts and put them together, in their order."""
-        runner = TaskRunner(self.client if len(partitions) > 1 else None, progress=self.progress, threads=threads())
+        runner = TaskRunner(self._workers_for(reader, partitions), progress=self.progress, threads=threads())
 
         def work(session: TaskSession) -> CollapsedRows:
             merger, waiting, following = Merger(WHERE), dict[int, CollapsedRows](), 0
@@ -45,3 +49,21 @@ class Gatherer:
             return merger.merged()
 
         return runner.run(work)
+
+    def _workers_for(self, reader: PartitionReader, partitions: Sequence[Partition]) -> Client | None:
+        """The client, if there is work for several and all of them see the same files as this process."""
+        if self.client is None or len(partitions) < 2:
+            return None
+        if not is_local(reader.location.url):
+            return self.client
+        sizes = partial(_sizes_of, sorted({partition.path for partition in partitions}))
+        expected = sizes()
+        return self.client if all(found == expected for found in call_on_all(self.client, sizes)) else None
+
+
+def _sizes_of(paths: Sequence[str]) -> list[int] | None:
+    """On a worker: the sizes of files; None if one is not there."""
+    try:
+        return [os.path.getsize(path) for path in paths]
+    except OSError:
+        return None

@@ -178,13 +178,15 @@ def choose_rows(complete: int, config: Config) -> Ints | slice | None:
     if not complete:
         raise InputError(f"data: no complete row: every row of {source_name(config)} misses a used value")
     limit, sample = config.data.limit, config.data.sample
-    size = complete if limit is None else min(limit, complete)
+    size = limited = complete if limit is None else min(limit, complete)
     if sample is not None:
         if sample.rows > size:
             raise InputError(f"data.sample.rows must be at most the {size} complete rows; got {sample.rows}")
-        return np.sort(seeds.stream(sample.seed, "data.sample").choice(size, sample.rows, replace=False))
+        size = sample.rows
     if size < 2:
         raise InputError("data: at least 2 complete rows are needed to remove one; got 1")
+    if sample is not None:
+        return np.sort(seeds.stream(sample.seed, "data.sample").choice(limited, size, replace=False))
     return None if size == complete else slice(0, size)
 
 

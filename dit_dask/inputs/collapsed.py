@@ -94,6 +94,8 @@ def _number_cells(column: pd.Series[Any]) -> tuple[Codes, pd.Series[Any]]:
     import pandas as pd
 
     if column.dtype != object:
+        if pd.api.types.is_float_dtype(column.dtype):
+            column = column + 0.0  # -0.0 and 0.0 are one value, and read the same whichever row comes first
         places, known = pd.factorize(column)
         return places.astype(np.int32), pd.Series(known, name=column.name)
     present = column.notna().to_numpy(bool)
@@ -181,7 +183,7 @@ def _merge_cells(name: str, parts: Sequence[pd.Series[Any]], where: str) -> tupl
     filled = [part for part in parts if len(part)] or parts[:1]  # a part without a value has no type
     kinds = {part.dtype for part in filled}
     if len(kinds) > 1:
-        if not all(pd.api.types.is_integer_dtype(kind) for kind in kinds):
+        if not all(_are_integers(part) for part in filled):
             raise InputError(f"{where}: the column {name!r} is {' and '.join(sorted(map(str, kinds)))} in different files")
         filled = [part.astype(object) for part in filled]  # exact, whatever their widths
     every = filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=True).rename(name)
@@ -189,6 +191,13 @@ def _merge_cells(name: str, parts: Sequence[pd.Series[Any]], where: str) -> tupl
     ends = np.cumsum([0, *(len(part) for part in parts)])
     absent = np.full(1, -1, np.int32)
     return known, [np.append(place[start:stop], absent) for start, stop in pairwise(ends)]
+
+
+def _are_integers(cells: pd.Series[Any]) -> bool:
+    """Tell whether cells are integers of one width, or of several that were merged before."""
+    import pandas as pd
+
+    return pd.api.types.is_integer_dtype(cells.dtype) or (cells.dtype == object and all(type(cell) is int for cell in cells))
 
 
 class Merger:

@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dit_dask.config.document import Config
-from dit_dask.errors import InputError
+from dit_dask.errors import DitError, InputError
 from dit_dask.inputs import datasets
 from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, frame_of, rewrite
 from dit_dask.inputs.read import OpenedText, TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
@@ -91,7 +91,7 @@ class PartitionReader:
 
         try:
             return reading(content)
-        except InputError:
+        except DitError:
             raise
         except Exception as error:
             raise InputError(f"{self.where}: cannot read {file_name(path)}: {reason(error, self.location)}") from error
@@ -109,10 +109,11 @@ def _read_parquet(reader: PartitionReader, partition: Partition, file: Any, wher
     texts = [name for name in columns if pa.types.is_string(kinds[name]) or pa.types.is_large_string(kinds[name])]
     content, _ = open_parquet(file, columns, where, texts)
     merger = Merger(where)
-    groups = list(partition.groups or ())
-    if not groups:
+    blocks = content.iter_batches(BLOCK_ROWS, row_groups=list(partition.groups or ()), columns=list(columns), use_threads=False)
+    first = next(blocks, None) if partition.groups else None
+    if first is None:
         return collapse_blocks(content.schema_arrow.empty_table().select(list(columns)), reader.columns, reader.beside)
-    for block in content.iter_batches(BLOCK_ROWS, row_groups=groups, columns=list(columns), use_threads=False):
+    for block in chain([first], blocks):
         merger.add(collapse_blocks(pa.Table.from_batches([block]), reader.columns, reader.beside))
     return merger.merged()
 
@@ -168,8 +169,8 @@ def source_bytes(config: Config) -> int:
     """The size of all files of the source."""
     if config.data.source == EMBEDDED:
         return 0
-    _, fs, paths = source_files(config)
-    return sum(reading(partial(fs.info, path)).get("size") or 0 for path in paths)
+    location, fs, paths = source_files(config)
+    return sum(look(fs, path, location)[0] or 0 for path in paths)
 
 
 def check_scratch(partitions: Sequence[Partition]) -> None:
@@ -191,28 +192,38 @@ def read_collapsed(
         return collapse_frame(datasets.census(), columns, beside), (EMBEDDED,)
     location, fs, paths = source_files(config)
     reader = PartitionReader(location, tuple(columns), source_rules(config), tuple(beside))
-    before = [_stamp(fs, path) for path in paths]
-    partitions = [partition for found in map_ordered(reader.partitions, paths) for partition in found]
-    check_scratch(partitions)
-    read = gather(reader, partitions)
-    for path, stamp in zip(paths, before, strict=True):
-        if _stamp(fs, path) != stamp:
-            raise InputError(f"{WHERE}: {file_name(path)} changed while it was read; run the audit again")
+    stamps = [look(fs, path, location) for path in paths]
+
+    def check_unchanged(cause: Exception | None = None) -> None:
+        for path, stamp in zip(paths, stamps, strict=True):
+            if look(fs, path, location) != stamp:
+                raise InputError(f"{WHERE}: {file_name(path)} changed while it was read; run the audit again") from cause
+
+    try:
+        partitions = [partition for found in map_ordered(reader.partitions, paths) for partition in found]
+        check_scratch(partitions)
+        read = gather(reader, partitions)
+    except InputError as error:
+        check_unchanged(error)  # a better reason, if that is it
+        raise
+    check_unchanged()
     return read, tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
 
 
-def _stamp(fs: Any, path: str) -> tuple[Any, ...]:
-    """What changes when a file is written again."""
+def look(fs: Any, path: str, location: Location) -> tuple[Any, ...]:
+    """Return the size of a file, and what else changes when it is written again."""
 
-    def look() -> tuple[Any, ...]:
+    def find() -> tuple[Any, ...]:
         fs.invalidate_cache()
         found = fs.info(path)
         return tuple(found.get(key) for key in ("size", "mtime", "ETag", "etag", "LastModified", "generation"))
 
     try:
-        return reading(look)
+        return reading(find)
     except FileNotFoundError:
-        return ()
+        return (None,)
+    except Exception as error:
+        raise InputError(f"{WHERE}: cannot read {file_name(path)}: {reason(error, location)}") from error
 
 
 def threads() -> int:

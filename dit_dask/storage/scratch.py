@@ -12,9 +12,10 @@ import pickle
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import cloudpickle
@@ -73,14 +74,17 @@ def free_bytes() -> int:
 
 
 def _map_file(shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> NDArray[Any]:
-    file = tempfile.TemporaryFile(prefix="dit-scratch-")  # noqa: SIM115  its descriptor lives as long as the array
+    file: Any = None
     try:
+        file = tempfile.TemporaryFile(prefix="dit-scratch-")  # noqa: SIM115  its descriptor lives as long as the array
         _reserve(file.fileno(), size)
         array = _view(mmap.mmap(file.fileno(), size), shape, kind)
     except OSError as error:
-        file.close()
-        needed = f"{size / 1e6:,.0f} MB"
-        raise RunError(f"scratch: cannot write {needed} to {folder()}: {os.strerror(error.errno or 0)}; set TMPDIR") from error
+        if file is not None:
+            file.close()
+        where = tempfile.tempdir or "any folder for temporary files"
+        problem = os.strerror(error.errno or 0)
+        raise RunError(f"scratch: cannot write {size / 1e6:,.0f} MB to {where}: {problem}; set TMPDIR") from error
     path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
     if os.path.exists(path):  # elsewhere other processes are sent a copy
         _MAPPED[id(array)] = MappedFile(path, kind.str, shape)
@@ -114,7 +118,7 @@ class SharedPickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # untyped
 
     def reducer_override(self, value: Any) -> Any:
         """Put the place of a mapped file where a large array is."""
-        if isinstance(value, np.ndarray) and value.nbytes >= SHARED_BYTES and value.dtype.kind in "biufSUmM":
+        if type(value) is np.ndarray and value.nbytes >= SHARED_BYTES and value.dtype.kind in "biufSUmM":
             shared = value if mapped_file(value) is not None else _copy(value)
             place = mapped_file(shared)
             if place is not None:
@@ -124,21 +128,38 @@ class SharedPickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # untyped
 
 
 class SharedValue:
-    """A value for the processes of this machine, which becomes the value itself where it is unpickled."""
+    """A value for the processes of this machine: each opens it once, and maps its large arrays.
 
-    def __init__(self, value: Any) -> None:
+    It stays small when a process sends it on to another one. The files are there as long as what `of` returned.
+    """
+
+    def __init__(self, content: bytes, kept: Sequence[NDArray[Any]] = ()) -> None:
+        self._content, self._kept = content, kept
+        self._opened: tuple[Any, ...] = ()
+        self._lock = Lock()
+
+    @classmethod
+    def of(cls, value: Any) -> SharedValue:
+        """Pickle a value; large arrays that are in memory are copied to files."""
         content = io.BytesIO()
         pickler = SharedPickler(content)
         pickler.dump(value)
-        self._content, self._kept = content.getvalue(), pickler.kept
+        return cls(content.getvalue(), pickler.kept)
 
     @property
     def shares(self) -> bool:
         """Whether it has any array that is worth it."""
         return bool(self._kept)
 
+    def open(self) -> Any:
+        """Return the value, the same one every time."""
+        with self._lock:
+            if not self._opened:
+                self._opened = (pickle.loads(self._content),)  # noqa: S301  from this process, or the one that started it
+        return self._opened[0]
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickle.loads, (self._content,)
+        return SharedValue, (self._content,)
 
 
 def _copy(array: NDArray[Any]) -> NDArray[Any]:

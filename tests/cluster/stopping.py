@@ -1,4 +1,4 @@
-"""A sanitizer and a measure that kill or stop the worker they run for; `log` has one line for each time."""
+"""A sanitizer, a measure and a reader that kill or stop the worker they run for; `log` has one line for each time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import pandas as pd
 import psutil
 
+from dit_dask.inputs.collapsed import CollapsedRows
+from dit_dask.inputs.partitions import Partition, PartitionReader
 from dit_dask.measures.base import MeasureInput, MeasureResult
 
 
@@ -52,3 +54,16 @@ class StopsWhenSent:
     def __reduce__(self) -> tuple[type, tuple[int, str]]:
         send_signal(os.getpid(), self.number, self.log, 1)
         return StopsWhenSent, (self.number, self.log)
+
+
+@dataclass(frozen=True, eq=False)
+class SignallingReader(PartitionReader):
+    """Sends its worker a signal before it reads a part."""
+
+    number: int = 0
+    log: str = ""
+    times: int = 0
+
+    def read(self, partition: Partition) -> CollapsedRows:
+        send_signal(os.getpid(), self.number, self.log, self.times)
+        return super().read(partition)

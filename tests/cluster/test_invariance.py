@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,14 @@ import pytest
 from distributed import Client, LocalCluster
 
 import dit_dask as dit
+from dit_dask import run
 from dit_dask.audit import plan as planner
+from dit_dask.audit.grammar import check_config
+from dit_dask.execution import tests
+from dit_dask.execution.progress import Silent
+from dit_dask.execution.workers import Workers
 from dit_dask.inputs import datasets
+from dit_dask.storage import scratch
 from tests.cluster.runs import assert_same, rows, summary
 from tests.cluster.runs import dit as dit_command
 
@@ -59,6 +67,48 @@ def test_the_number_of_worker_processes_changes_no_row_and_no_figure(undisturbed
         Client(cluster) as client,
     ):
         assert_same(undisturbed, audited(tmp_path, client))
+
+
+def test_parts_of_few_rows_change_no_row_and_no_figure(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "MOST_ROWS", 7)
+    folder = audited(tmp_path)
+    assert len(list((folder / "records" / "mondrian-k2").iterdir())) >= 300 / 7
+    assert_same(undisturbed, folder)
+
+
+def test_parts_have_the_same_bytes_whoever_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "MOST_ROWS", 40)
+    monkeypatch.setattr(tests, "SENT_ROWS", 0)  # workers make the parts from rows that they share
+    monkeypatch.setattr(scratch, "IN_MEMORY_BYTES", 1)
+    monkeypatch.setattr(scratch, "SHARED_BYTES", 1)
+    config = check_config(
+        {
+            "version": 1,
+            "name": "whoever",
+            "data": {"source": "dit://census", "limit": 400},
+            "schema": SCHEMA,
+            "tests": [{"sanitizer": {"name": "mondrian", "k": [2, 6]}}],
+            "output": str(tmp_path / "one"),
+        },
+        str(tmp_path),
+    )
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        everyone = [Workers(None, 1), Workers(None, 3), Workers(lambda: nullcontext(client), 2)]
+        folders = []
+        for number, workers in enumerate(everyone):
+            place = replace(config, output=replace(config.output, url=str(tmp_path / str(number))))
+            folders.append(Path(run.run(run.prepare(place), workers, Silent()).folder.url))
+    for other in folders[1:]:
+        assert_same(folders[0], other)
+        files = sorted(path.relative_to(other) for path in other.glob("records/*/*.parquet"))
+        assert len(files) >= 20
+        assert files == sorted(path.relative_to(folders[0]) for path in folders[0].glob("records/*/*.parquet"))
+        assert all((other / name).read_bytes() == (folders[0] / name).read_bytes() for name in files)
 
 
 def test_one_plan_gives_the_same_bytes(undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,7 +204,7 @@ def test_cores_are_counted_as_dask_counts_them() -> None:
 
 COMPILE_BESIDE = """
 import psutil
-from dit_dask.execution.workers import Workers
+from dit_dask.execution import compiling
 processes = psutil.Process().children
 assert not compiling.is_compiled()
 with compiling.compile_beside(["brute-force"]):

@@ -142,7 +142,7 @@ def test_a_run_refused_before_any_work_leaves_no_folder(tmp_path: Path, monkeypa
 
 LOST = """
 import os, signal, sys, time
-from dit_dask.execution.workers import Workers
+from dit_dask.cli import interrupts
 
 class Callback:
     def __del__(self):

@@ -249,3 +249,29 @@ def test_small_parts_are_batched_by_number_and_by_rows() -> None:
     many.rows = dataclasses.replace(many.rows, boundaries=np.concatenate([[0], np.cumsum(sizes)]))
     last = list(range(4, 4 + BATCH_PARTS))
     assert many.batches(range(len(sizes))) == [[0, 1], [2], [3], last, list(range(last[-1] + 1, len(sizes)))]
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_an_interruption_among_many_parts_loses_only_what_was_not_written(tmp_path: Path, lost: int) -> None:
+    ages = np.random.default_rng(4).integers(0, 300, 1500)
+    people = loaded(pd.DataFrame({"age": ages, "illness": np.where(ages % 2, "flu", "cold")}), SCHEMA)
+    (built,) = points(people, SCHEMA, [{"sanitizer": "raw", "engine": "brute-force", "adversary": "bernoulli-nb"}])
+    plan = TestPlan(np.arange(0, 1501, 5), 8, people.table.distinct, Cost(0.0, 1.0))
+    before, after, folder = State(built, plan), State(built, plan), folder_in(tmp_path)
+    distances = np.random.default_rng(5).random(people.table.distinct)
+    before.record(before.records, values(distances[before.records]))
+    for part in range(plan.parts):
+        if part % lost or lost == 1:
+            before.written[part] = write(before, folder, part)
+    after.restore(folder, folder.names(f"records/{built.id}"))
+    assert after.written == before.written
+    owner = dict(zip(after.rows.owned.tolist(), after.rows.owner.tolist(), strict=True))
+    unknown = [record for record in after.records.tolist() if owner[record] not in after.written]
+    assert sorted(np.concatenate([*after.chunks(), np.empty(0, np.int64)]).tolist()) == sorted(unknown)
+    if unknown:
+        learn(after, unknown, values(distances[unknown]))
+    assert sorted([*after.written, *after.ready()]) == list(range(plan.parts))
+    for part in range(plan.parts):
+        one, other = before.source.part(part), after.source.part(part)
+        assert one.influence.distance.tolist() == other.influence.distance.tolist()
+        assert one.multiplicity.tolist() == other.multiplicity.tolist()

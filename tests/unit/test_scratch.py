@@ -1,0 +1,163 @@
+"""Scratch arrays: in memory or in a file without a name, which other processes of the machine map and no kill leaves."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dit_dask.errors import RunError
+from dit_dask.storage import scratch
+from tests.cluster.runs import DIT
+
+MIB = 2**20
+
+
+@pytest.fixture
+def mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even small arrays are in files, and shared."""
+    monkeypatch.setattr(scratch, "IN_MEMORY_BYTES", 1)
+    monkeypatch.setattr(scratch, "SHARED_BYTES", 1)
+
+
+def in_other_process(value: object) -> str:
+    """What another process reads of a pickled array."""
+    code = "import pickle, sys; array = pickle.load(sys.stdin.buffer); print(array.tolist()); array[0] = 99"
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(value), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode().strip()
+
+
+class Mapped:
+    """An array that is unpickled by mapping its file."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        place = scratch.mapped_file(array)
+        assert place is not None
+        self.place = place
+
+    def __reduce__(self) -> tuple:
+        return self.place.open, ()
+
+
+def test_small_arrays_are_in_memory_and_large_ones_in_a_file() -> None:
+    small, large = scratch.empty((3, 2), np.int32), scratch.empty(scratch.IN_MEMORY_BYTES, np.uint8)
+    assert scratch.mapped_file(small) is None
+    assert scratch.mapped_file(large) is not None
+    assert (small.shape, small.dtype, large.shape, large.dtype) == ((3, 2), np.int32, (scratch.IN_MEMORY_BYTES,), np.uint8)
+    large[-1] = 7
+    assert (large[-1], large.flags.writeable) == (7, True)
+
+
+def test_arrays_without_elements_are_never_in_a_file(mapped: None) -> None:
+    assert scratch.empty(0, np.int64).shape == (0,)
+    assert scratch.empty((0, 4), np.int64).shape == (0, 4)
+
+
+def test_another_process_maps_the_same_array_and_cannot_change_it(mapped: None) -> None:
+    array = scratch.empty(5, np.int64)
+    array[:] = range(5)
+    assert in_other_process(Mapped(array)) == "[0, 1, 2, 3, 4]"
+    assert array[0] == 0
+
+
+def test_a_file_is_given_up_with_its_array(mapped: None) -> None:
+    array = scratch.empty(5, np.int64)
+    place = scratch.mapped_file(array)
+    assert place is not None
+    del array
+    with pytest.raises(OSError, match=r"."):
+        place.open()
+
+
+KILLED = """
+import os, signal
+from dit_dask.storage import scratch
+array = scratch.empty(2**26, "u1")
+array[:] = 1
+assert scratch.mapped_file(array) is not None
+print(len(os.listdir(os.environ["TMPDIR"])), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_nothing_is_left_in_the_folder_by_a_process_that_is_killed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED], env=os.environ | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert done.stdout == "0\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def limit_files() -> None:
+    """Let no file of the coming process be longer than 1 MiB, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, MIB))
+
+
+def test_no_space_for_scratch_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    rows = 9_000_000  # their index takes 36 MB
+    table = tmp_path / "long.csv"
+    table.write_bytes(b"x,s\n" + b"1,a\n2,b\n3,a\n" * (rows // 3))
+    (tmp_path / "audit.yaml").write_text(
+        "version: 1\nname: long\ndata: {source: long.csv}\nschema: {quasi_identifiers: {x: {kind: numeric}}, sensitive: s}\n"
+        "tests: [{sanitizer: raw}]\n"
+    )
+    done = subprocess.run(
+        [*DIT, "run", str(tmp_path / "audit.yaml"), "--quiet", "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        preexec_fn=limit_files,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "scratch: cannot write 36 MB to " in done.stderr
+    assert "set TMPDIR" in done.stderr
+
+
+def test_a_folder_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, mapped: None, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(RunError, match=r"scratch: cannot write 0 MB to .*gone: No such file or directory; set TMPDIR"):
+        scratch.empty(5, np.int64)
+
+
+def test_a_shared_value_is_small_however_often_it_is_sent_on_and_is_opened_once() -> None:
+    large, small = np.arange(MIB), np.arange(3)
+    value = {"large": large, "again": large, "turned": large.reshape(1024, -1).T, "small": small, "text": "word"}
+    shared = scratch.SharedValue.of(value)
+    assert shared.shares
+    once = pickle.dumps(shared)
+    received = pickle.loads(once)
+    opened = received.open()
+    assert received.open() is opened
+    assert len(once) < 10_000
+    assert pickle.dumps(received) == once  # sent on by a process that has opened it
+    assert list(opened) == list(value)
+    assert opened["again"] is opened["large"]
+    for name in ("large", "turned", "small"):
+        np.testing.assert_array_equal(opened[name], value[name])
+        assert opened[name].dtype == value[name].dtype
+    opened["large"][0] = 9
+    assert large[0] == 0
+
+
+def test_what_is_no_plain_array_is_pickled_as_it_is() -> None:
+    hidden = np.ma.masked_array(np.arange(MIB), mask=np.arange(MIB) % 2)
+    shared = scratch.SharedValue.of(hidden)
+    assert shared.open().sum() == hidden.sum()
+    assert not scratch.SharedValue.of({"a": np.arange(3), "b": np.array(["x"] * 3, object)}).shares
+
+
+def test_a_token_is_seen_only_where_its_file_is() -> None:
+    token = scratch.Token()
+    assert token.is_seen_by(lambda read: [read(), read()])
+    assert not token.is_seen_by(lambda read: [read(), b""])
+    assert not token.is_seen_by(lambda read: [read(), None])  # type: ignore[list-item]
