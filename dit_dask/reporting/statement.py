@@ -23,6 +23,7 @@ from dit_dask.reporting.blocks import (
     codes,
     paragraph,
 )
+from dit_dask.reporting.scope import describe_limits
 from dit_dask.reporting.sections.criteria import criteria_blocks
 from dit_dask.reporting.sections.scale import gates_of
 from dit_dask.reporting.sections.verdict import worst_test
@@ -98,11 +99,7 @@ def _ema(run: ReportedRun) -> list[ReportSection]:
             "ema-methodology",
             "Anonymisation report: Anonymisation methodology",
             [
-                paragraph(
-                    "Quantitative: every person is removed in turn, the rest is sanitised again, adversaries learn again, and "
-                    "the change of their belief about that person is measured. The property that the sanitizer claims is "
-                    "checked by code that it does not share."
-                ),
+                *_methodology(run),
                 open_point("why this methodology fits the purpose of the release."),
             ],
         ),
@@ -115,6 +112,21 @@ def _ema(run: ReportedRun) -> list[ReportSection]:
         ReportSection("ema-threshold", "Anonymisation report: Threshold", _threshold(run)),
         ReportSection("ema-residual-risk", "Anonymisation report: Residual risk", [*_residual_risk(run), utility]),
     ]
+
+
+def _methodology(run: ReportedRun) -> list[Block]:
+    """What was done, and nothing that was not."""
+    words = [f"{limit}." for limit in describe_limits(run.summaries)]
+    if any(one.release_only is None for one in run.summaries):
+        words = [
+            "Every person who is tested is removed in turn, the rest is sanitised again, adversaries learn again, and the "
+            "change of their belief about that person is measured.",
+            *words,
+            "The property that a sanitizer claims is checked by code that it does not share.",
+        ]
+    names = list(dict.fromkeys(entry.measure for entry in run.measures))
+    measured: list[Span] = ["Measures: ", *codes(names), "."] if names else []
+    return [paragraph("Quantitative. ", " ".join(words)), *([paragraph(*measured)] if measured else [])]
 
 
 def _criteria(run: ReportedRun) -> ReportSection:

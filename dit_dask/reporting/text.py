@@ -192,6 +192,8 @@ def next_command(status: str, url: str, summaries: Sequence[TestSummary]) -> str
     judged = [one for one in summaries if one.is_sanitised]
     if status != "passed" and judged and all(one.release_only is not None for one in judged):
         return "dit leave-out CONFIG --to FOLDER  (writes the tables without each person: sanitise them, and delta is known)"
+    if status == "failed" and not judged:
+        return f"dit report {url}  (writes report.html, with what each measure found)"
     return {
         "passed": f"dit report {url} --pack evidence.zip  (keeps the evidence)",
         "failed": f"dit explain {url}  (says who is at most risk, and why)",
