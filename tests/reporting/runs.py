@@ -66,3 +66,41 @@ def finished_run(folder: Path, **more: Any) -> Path:
     assert main(["run", str(config), "--out", str(folder / "runs"), "--quiet"]) in (0, 1)
     (run,) = [path for path in (folder / "runs").iterdir() if path.is_dir() and (path / "manifest.json").exists()]
     return run
+
+
+def measured_run(folder: Path) -> Path:
+    """A finished run with many kinds of measures, labels, and another audit of some of the same persons."""
+    folder.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(6)
+    people = pd.DataFrame(
+        {
+            "patient": np.arange(160),
+            "age": random.integers(20, 60, 160),
+            "ward": random.choice(["north", "south", "east"], 160),
+            "diagnosis": random.choice(["flu", "asthma", "diabetes", "fracture"], 160),
+        }
+    )
+    people.to_csv(folder / "people.csv", index=False)
+    other: dict[str, Any] = {
+        "version": 1,
+        "name": "earlier",
+        "data": {"source": "people.csv", "limit": 120},
+        "schema": {
+            "subject": "patient",
+            "quasi_identifiers": {"age": {"kind": "numeric"}, "ward": {"kind": "categorical"}},
+            "sensitive": "diagnosis",
+        },
+        "tests": [{"label": "strict-five", "sanitizer": {"name": "mondrian", "k": 5}}],
+    }
+    measures = ["utility", "downcoding", "reidentification", {"name": "composition", "with": "earlier.yaml"}]
+    config = other | {
+        "name": "wards",
+        "data": {"source": "people.csv"},
+        "measures": [*measures, {"name": "membership", "releases": 20, "persons": {"sample": 10, "seed": 1}}],
+        "gates": ["mean_gain <= 0.05", "claims hold", "composition.smallest_intersection >= 5", "composition.delta <= 0.2"],
+    }
+    for name, document in (("earlier", other), ("wards", config)):
+        (folder / f"{name}.yaml").write_text(json.dumps(document), "utf-8")
+    assert main(["run", str(folder / "wards.yaml"), "--out", str(folder / "runs"), "--quiet"]) == 1
+    (run,) = (path for path in (folder / "runs").iterdir() if path.name.startswith("wards"))
+    return run

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.reporting.browser import CHROMIUM, Browser
+from tests.reporting.runs import measured_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")]
 WIDTHS = (360, 480, 600, 720, 721, 768, 1024, 1300, 1600)
@@ -22,6 +23,8 @@ OUTSIDE = """[...document.querySelectorAll("svg.chart")].flatMap(svg => {
     return own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 || own.bottom > box.bottom + 1;
   }).map(part => part.tagName + " " + part.textContent);
 })"""
+SCROLLED = """[...document.querySelectorAll(".scroll")].filter(one => one.scrollWidth > one.clientWidth + 1)
+  .map(one => one.getAttribute("aria-label"))"""
 SMALL_TEXT = """Math.min(...[...document.querySelectorAll("svg.chart text")].filter(one => one.getBoundingClientRect().width)
   .map(one => parseFloat(getComputedStyle(one).fontSize) * one.getCTM().a))"""
 
@@ -35,6 +38,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def page(hostile_run: Path) -> Path:
     return hostile_run / "report.html"
+
+
+@pytest.fixture(scope="module")
+def measures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return measured_run(tmp_path_factory.mktemp("measures")) / "report.html"
 
 
 def keep(browser: Browser, name: str) -> None:
@@ -51,6 +59,17 @@ def test_nothing_is_cut_off_at_any_width(browser: Browser, page: Path, width: in
     assert browser.evaluate(OUTSIDE) == []
     assert browser.evaluate(SMALL_TEXT) >= 9
     keep(browser, f"{scheme}-{width}")
+
+
+@pytest.mark.parametrize("width", [360, 1024, 1300, 1600])
+def test_tables_of_measures_and_criteria_need_no_scrolling_on_a_desk(browser: Browser, measures: Path, width: int) -> None:
+    browser.media()
+    browser.open(measures, width)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate(OUTSIDE) == []
+    if width >= 1024:
+        assert browser.evaluate(SCROLLED) == []
+    keep(browser, f"measures-{width}")
 
 
 def test_the_console_is_silent_and_nothing_is_asked_for(browser: Browser, page: Path) -> None:

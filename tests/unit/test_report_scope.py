@@ -141,3 +141,23 @@ def test_linking_is_not_said_to_be_untested_where_it_was() -> None:
     tests = [summary("test", delta=0.1)]
     assert "Linking with other tables is not tested here." in render(report(tests, verdicts()))
     assert "except with the release of the measure composition" in render(report(tests, verdicts(), "composition"))
+
+
+@pytest.mark.parametrize(
+    ("sanitizer", "name", "deltas", "explained"),
+    [
+        ("mondrian", "k", {2: 0.3, 5: 0.4}, True),
+        ("mondrian", "k", {2: 0.4, 5: 0.3}, False),
+        ("mondrian", "t", {0.1: 0.3, 0.5: 0.4}, False),
+        ("mondrian", "t", {0.1: 0.4, 0.5: 0.3}, True),
+        ("laplace", "epsilon", {0.1: 0.3, 1.0: 0.4}, False),
+    ],
+)
+def test_a_rise_is_explained_only_where_the_release_protects_more(
+    sanitizer: str, name: str, deltas: dict[float, float], explained: bool
+) -> None:
+    tests = [
+        summary(f"{name}{value}", delta=delta, parameters={"sanitizer": {"name": sanitizer, name: value}, "records": "all"})
+        for value, delta in deltas.items()
+    ]
+    assert ("Delta need not fall" in render(report(tests, verdicts()))) == explained
