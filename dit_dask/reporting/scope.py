@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from dit_dask.audit.gates import parse
+from dit_dask.audit.gates import Gate, parse
 from dit_dask.audit.statistics import by_name
 from dit_dask.audit.summary import TestSummary
 from dit_dask.audit.verdict import RunVerdict
@@ -70,14 +70,25 @@ def describe_reservations(summaries: Sequence[TestSummary], verdict: RunVerdict)
 
 def limits_influence(verdict: RunVerdict) -> bool:
     """Whether some gate is about what a person's own record reveals about that person."""
-    return any(_is_on_influence(one.gate) for one in verdict.verdicts)
+    return any(_is_on_influence(gate) for gate in _comparisons(verdict, INFERENCE_MEASURES))
 
 
-def _is_on_influence(text: str) -> bool:
-    try:
-        gate = parse(text, "gate", INFERENCE_MEASURES)
-    except InputError:  # a gate on another measure
-        return False
-    if gate.name in INFERENCE_MEASURES:
+def limits_figures(verdict: RunVerdict, measures: Collection[str]) -> bool:
+    """Whether some gate compares a figure, of a test or of one of the measures, with a number."""
+    return bool(_comparisons(verdict, measures))
+
+
+def _comparisons(verdict: RunVerdict, measures: Collection[str]) -> list[Gate]:
+    gates = []
+    for text in dict.fromkeys(one.gate for one in verdict.verdicts):
+        try:
+            gates.append(parse(text, "gate", measures))
+        except InputError:  # a gate on another measure
+            continue
+    return [gate for gate in gates if gate.limit is not None]
+
+
+def _is_on_influence(gate: Gate) -> bool:
+    if gate.kind == "figure":
         return gate.figure in ("delta", "risk", "value")
-    return gate.kind == "statistic" and by_name()[gate.name].power is not None
+    return by_name()[gate.name].power is not None

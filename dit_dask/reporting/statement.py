@@ -23,9 +23,8 @@ from dit_dask.reporting.blocks import (
     codes,
     paragraph,
 )
-from dit_dask.reporting.scope import describe_limits
+from dit_dask.reporting.scope import describe_limits, limits_figures
 from dit_dask.reporting.sections.criteria import criteria_blocks
-from dit_dask.reporting.sections.scale import gates_of
 from dit_dask.reporting.sections.verdict import worst_test
 from dit_dask.reporting.text import NOTHING, WORDS, control_names, number
 from dit_dask.reporting.words import sanitizer_words
@@ -126,7 +125,7 @@ def _methodology(run: ReportedRun) -> list[Block]:
         ]
     names = list(dict.fromkeys(entry.measure for entry in run.measures))
     measured: list[Span] = ["Measures: ", *codes(names), "."] if names else []
-    return [paragraph("Quantitative. ", " ".join(words)), *([paragraph(*measured)] if measured else [])]
+    return [paragraph(" ".join(["Quantitative.", *words])), *([paragraph(*measured)] if measured else [])]
 
 
 def _criteria(run: ReportedRun) -> ReportSection:
@@ -188,7 +187,7 @@ def _threshold(run: ReportedRun) -> list[Block]:
         blocks.append(paragraph("Profile ", code(profile), ": ", PROFILES[profile].provenance))
     if gates:
         blocks += [paragraph("The release had to meet:"), Listing([[code(gate)] for gate in gates])]
-    if not gates_of(run):
+    if not limits_figures(run.verdict, {entry.measure for entry in run.measures}):
         blocks.append(open_point("the threshold for the risk, and why it is acceptable; this run has no gate on a figure."))
     else:
         blocks.append(open_point("why this threshold is acceptable for the persons and the recipients."))

@@ -137,6 +137,20 @@ def test_a_delta_above_that_of_the_raw_table_is_explained() -> None:
     assert words not in render(report([summary("test", delta=1.6, classes=None)], verdict))
 
 
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        ("linkability.risk <= 0.05", "why this threshold is acceptable"),
+        ("delta <= 0.1", "why this threshold is acceptable"),
+        ("closeness passed", "this run has no gate on a figure"),
+        ("claims hold", "this run has no gate on a figure"),
+    ],
+)
+def test_the_statement_knows_thresholds_of_tests_and_of_measures(gate: str, words: str) -> None:
+    run = report([summary("test", delta=0.05)], verdicts((gate, "passed")), "linkability", "closeness")
+    assert words in words_of(run)
+
+
 def test_linking_is_not_said_to_be_untested_where_it_was() -> None:
     tests = [summary("test", delta=0.1)]
     assert "Linking with other tables is not tested here." in render(report(tests, verdicts()))
