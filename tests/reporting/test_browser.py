@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dit_dask.cli import main
 from tests.reporting.browser import CHROMIUM, Browser
-from tests.reporting.runs import measured_run
+from tests.reporting.runs import hostile_config, measured_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")]
 WIDTHS = (360, 480, 600, 720, 721, 768, 1024, 1300, 1600)
@@ -45,6 +46,16 @@ def measures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return measured_run(tmp_path_factory.mktemp("measures")) / "report.html"
 
 
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tuned")
+    config = hostile_config(folder, measures=[], tests=[{"sanitizer": {"name": "mondrian", "k": 5}}], gates=["delta <= 1.9"])
+    assert main(["tune", str(config), "--values", "2,5,20", "--out", str(folder / "runs")]) in (0, 1)
+    (document,) = folder.rglob("tune.json")
+    assert main(["report", str(document.parent)]) == 0
+    return document.parent / "report.html"
+
+
 def keep(browser: Browser, name: str) -> None:
     if PICTURES:
         browser.picture(Path(PICTURES) / f"{name}.png")
@@ -70,6 +81,16 @@ def test_tables_of_measures_and_criteria_need_no_scrolling_on_a_desk(browser: Br
     if width >= 1024:
         assert browser.evaluate(SCROLLED) == []
     keep(browser, f"measures-{width}")
+
+
+@pytest.mark.parametrize("width", [360, 721, 1300])
+def test_the_frontier_and_the_recommended_value_are_readable_at_any_width(browser: Browser, tuned: Path, width: int) -> None:
+    browser.media()
+    browser.open(tuned, width)
+    assert browser.evaluate("document.querySelectorAll('#tuned svg').length") == 2
+    assert browser.evaluate(OUTSIDE) == []
+    assert browser.evaluate(SMALL_TEXT) >= 9
+    keep(browser, f"tuned-{width}")
 
 
 def test_the_console_is_silent_and_nothing_is_asked_for(browser: Browser, page: Path) -> None:

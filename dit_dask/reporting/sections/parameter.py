@@ -30,8 +30,7 @@ def parameter(run: ReportedRun) -> ReportSection | None:
     if not families:
         return None
     drawings = [_drawing(run, name, family) for name, family in families]
-    reason = run.documents.get("tune.json", {}).get("reason")  # of dit tune
-    blocks: list[Block] = [*([paragraph(f"Recommendation of dit tune: {reason}.")] if reason else []), *drawings]
+    blocks: list[Block] = [*drawings]
     if any(_rises(name, family) for name, family in families):
         blocks.append(paragraph(WHY_IT_RISES))
     return ReportSection("parameter", "Which parameter to choose", blocks)
@@ -87,7 +86,10 @@ def _drawing(run: ReportedRun, name: str, family: Family) -> Drawing:
         charts.over_parameter(words, panels, is_log=is_log, marked=marked, width=width).svg
         for width in (charts.WIDTH, charts.NARROW)
     )
-    return Drawing(f"Figures over {words}; dashed lines are limits of gates.", wide, narrow, _numbers(name, family, panels))
+    caption = f"Figures over {words}; dashed lines are limits of gates."
+    if marked is not None:
+        caption += f" The thick grey line is the value that dit tune recommends, {marked:g}."
+    return Drawing(caption, wide, narrow, _numbers(name, family, panels))
 
 
 def _utility(family: Family) -> list[charts.Panel]:
