@@ -16,6 +16,7 @@ from dit_dask.measures.base import MeasureEntry
 from dit_dask.reporting.blocks import ReportedRun
 from dit_dask.reporting.html import render
 from dit_dask.reporting.markdown import markdown
+from dit_dask.reporting.notebook import result_html
 from dit_dask.reporting.scope import describe_checks, describe_reservations, limits_influence
 from dit_dask.reporting.statement import statement
 from dit_dask.reporting.text import next_command
@@ -149,6 +150,16 @@ def test_a_delta_above_that_of_the_raw_table_is_explained() -> None:
 def test_the_statement_knows_thresholds_of_tests_and_of_measures(gate: str, words: str) -> None:
     run = report([summary("test", delta=0.05)], verdicts((gate, "passed")), "linkability", "closeness")
     assert words in words_of(run)
+
+
+def test_a_notebook_shows_first_what_failed_and_what_a_pass_does_not_say() -> None:
+    many = [("delta <= 0.1", "passed")] * 20
+    page = result_html([sampled()], verdicts(*many, ("mean <= 0.1", "failed")), "runs/people-1")
+    assert "1 of 21 checks failed." in page
+    assert "FAIL  mean &lt;= 0.1" in page
+    passed = result_html([sampled()], verdicts(*many, warnings=["the sample is small"]), "runs/people-1")
+    assert "only a sample of 30 of 700 rows was tested" in passed
+    assert "warning: the sample is small" in passed
 
 
 def test_linking_is_not_said_to_be_untested_where_it_was() -> None:
