@@ -28,6 +28,7 @@ def hostile_table(rows: int = 120) -> pd.DataFrame:
         {
             HOSTILE[0]: random.integers(20, 60, rows),
             HOSTILE[1]: random.choice(HOSTILE, rows),
+            HOSTILE[2]: random.choice(["u", "v"], rows),
             HOSTILE[3]: random.choice(["a", "b"], rows),
             HOSTILE[4]: random.choice([HOSTILE[2][:500], HOSTILE[0], "flu"], rows),
         }
@@ -51,7 +52,10 @@ def hostile_config(folder: Path, **more: Any) -> Path:
             "sensitive": HOSTILE[4],
         },
         "tests": [{"sanitizer": {"name": "mondrian", "k": [2, 5, 20]}}],
-        "measures": [{"name": "discrimination", "target": HOSTILE[4], "keys": [HOSTILE[1]]}],
+        "measures": [
+            {"name": "discrimination", "target": HOSTILE[4], "keys": [HOSTILE[1]]},
+            {"name": "discrimination", "target": HOSTILE[4], "keys": [HOSTILE[2]]},
+        ],
         "gates": ["delta <= 0.5", "share_over[0.1] <= 0.2", "quantiles[0.99] <= 0.6", "claims hold"],
         "seed": 3,
     } | more

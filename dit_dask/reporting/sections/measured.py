@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dit_dask.measures.base import Section
 from dit_dask.reporting import charts
-from dit_dask.reporting.blocks import Block, Drawing, ReportedRun, ReportSection, Span, Table, paragraph, small, split_table
+from dit_dask.reporting.blocks import (
+    LONGEST_CELL,
+    Block,
+    Drawing,
+    ReportedRun,
+    ReportSection,
+    Span,
+    Table,
+    cut_name,
+    paragraph,
+    small,
+    split_table,
+)
 from dit_dask.reporting.text import NOTHING, measure_sections, number
 
 SHARED = "A value is named only where at least 10 records share it, unless a measure is set to show values."
@@ -32,6 +44,6 @@ def _blocks(section: Section) -> list[Block]:
 
 def _known_columns(section: Section) -> tuple[list[str], list[list[Span]]]:
     """The header and the rows without columns that apply to no row."""
-    shown = [[number(cell) for cell in row] for row in section.rows]
+    shown = [[cut_name(number(cell), LONGEST_CELL) for cell in row] for row in section.rows]
     kept = [place for place in range(len(section.header)) if place == 0 or any(row[place] != NOTHING for row in shown)]
     return [section.header[place] for place in kept], [[row[place] for place in kept] for row in shown]
