@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from dit_dask.audit.gates import Gate, parse
+from dit_dask.audit.manifest import InputFingerprint
 from dit_dask.audit.statistics import by_name
 from dit_dask.audit.summary import TestSummary
 from dit_dask.audit.verdict import RunVerdict
@@ -25,9 +26,18 @@ def describe_checks(verdict: RunVerdict) -> str:
     if verdict.status == "failed":
         return f"{failed:,} of {checks} failed{f', {undecided:,} could not be decided' if undecided else ''}."
     if verdict.status == "inconclusive":
-        why = "most often because they could not have failed on this data"
-        return f"{undecided:,} of {checks} could not be decided, {why}. That is not a pass."
+        return f"{undecided:,} of {checks} could not be decided. That is not a pass."
     return "No gate was set, so this audit permits and forbids nothing."
+
+
+def describe_rows(found: InputFingerprint) -> str:
+    """Say how many rows were used, and why the others were not."""
+    outside = found.read - found.dropped - (found.left_out or 0) - found.used
+    parts = [f"{number(found.dropped)} dropped as incomplete"]
+    parts += [f"{number(found.left_out)} left out by dit harden"] if found.left_out else []
+    parts += [f"{number(outside)} outside data.limit or data.sample"] if outside > 0 else []
+    persons = f" of {number(found.persons)} persons" if found.persons else ""
+    return f"{number(found.used)} rows{persons} used of {number(found.read)} read ({', '.join(parts)})"
 
 
 def describe_untested(summary: TestSummary) -> str | None:

@@ -23,7 +23,7 @@ from dit_dask.reporting.blocks import (
     codes,
     paragraph,
 )
-from dit_dask.reporting.scope import describe_limits, limits_figures
+from dit_dask.reporting.scope import describe_limits, describe_rows, limits_figures
 from dit_dask.reporting.sections.criteria import criteria_blocks
 from dit_dask.reporting.sections.verdict import worst_test
 from dit_dask.reporting.text import NOTHING, WORDS, control_names, number
@@ -142,11 +142,8 @@ def _variables(run: ReportedRun) -> list[Block]:
     rows += [[code(name), "sensitive attribute", NOTHING, NOTHING] for name in run.manifest.secrets]
     subject = schema.get("subject")
     rows += [[code(subject), "tells whose rows belong together", NOTHING, NOTHING]] if subject else []
-    found = run.manifest.input
-    left_out = f", {number(found.left_out)} left out by dit harden" if found.left_out else ""
-    dropped = f"{number(found.dropped)} dropped as incomplete{left_out}"
     return [
-        paragraph(f"{number(found.used)} rows of {number(found.read)} read; {dropped}."),
+        paragraph(f"{describe_rows(run.manifest.input)}."),
         Table("Variables", ["variable", "role", "kind", "generalised by a hierarchy"], rows),
     ]
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dit_dask.audit.controls import ControlSummary
+from dit_dask.audit.manifest import InputFingerprint
 from dit_dask.audit.statistics import Statistics
 from dit_dask.audit.summary import TestSummary
 from dit_dask.audit.verdict import RunVerdict, Status, Verdict
@@ -17,7 +18,7 @@ from dit_dask.reporting.blocks import ReportedRun
 from dit_dask.reporting.html import render
 from dit_dask.reporting.markdown import markdown
 from dit_dask.reporting.notebook import result_html
-from dit_dask.reporting.scope import describe_checks, describe_reservations, limits_influence
+from dit_dask.reporting.scope import describe_checks, describe_reservations, describe_rows, limits_influence
 from dit_dask.reporting.statement import statement
 from dit_dask.reporting.text import next_command
 from tests.manifests import CONFIG, new_manifest
@@ -64,7 +65,7 @@ def words_of(run: ReportedRun) -> str:
         (["passed", "passed"], "All 2 checks passed."),
         (["failed", "passed"], "1 of 2 checks failed."),
         (["failed", "inconclusive", "passed"], "1 of 3 checks failed, 1 could not be decided."),
-        (["inconclusive"], "1 of 1 check could not be decided"),
+        (["inconclusive"], "1 of 1 check could not be decided. That is not a pass."),
         ([], "No gate was set"),
     ],
 )
@@ -160,6 +161,17 @@ def test_a_notebook_shows_first_what_failed_and_what_a_pass_does_not_say() -> No
     passed = result_html([sampled()], verdicts(*many, warnings=["the sample is small"]), "runs/people-1")
     assert "only a sample of 30 of 700 rows was tested" in passed
     assert "warning: the sample is small" in passed
+
+
+def test_rows_that_were_not_used_are_explained() -> None:
+    fingerprint = InputFingerprint(700, 3, 200, "digest")
+    assert describe_rows(fingerprint) == (
+        "200 rows used of 700 read (3 dropped as incomplete, 497 outside data.limit or data.sample)"
+    )
+    run = report([sampled()], verdicts())
+    run = replace(run, manifest=replace(run.manifest, input=fingerprint))
+    assert describe_rows(fingerprint) in render(run)
+    assert describe_rows(fingerprint) in words_of(run)
 
 
 def test_linking_is_not_said_to_be_untested_where_it_was() -> None:

@@ -116,9 +116,9 @@ def next_steps(run: ReportedRun) -> Spans:
         ]
     if run.verdict.status == "inconclusive":
         return [
-            "do not publish on this ground. Ask more adversaries (",
+            "do not publish on this ground. The reasons say what would decide it, most often more adversaries (",
             code("adversary: panel"),
-            "), give the sensitive attribute fewer values, use more rows, or set a limit that this data could break.",
+            "), fewer values of the sensitive attribute, more rows or repeats, or a limit that this data could break.",
         ]
     return [
         "decide what is acceptable and set it as a gate, such as ",
