@@ -163,7 +163,8 @@ class ReportedRun:
     """What sections are made from: the files of a finished run.
 
     `documents` has JSON files that other commands write into the folder, such as tune.json, by their names. `worst` has the
-    persons at most risk of each test, and is there only in reports that are personal data.
+    persons at most risk of each test, and `reasons` what dit explain tells of them; both are there only in reports that are
+    personal data.
     """
 
     name: str
@@ -174,6 +175,7 @@ class ReportedRun:
     curves: Mapping[str, Curve]
     documents: Mapping[str, Any] = field(default_factory=dict)
     worst: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    reasons: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def is_private(self) -> bool:
