@@ -1,4 +1,4 @@
-"""Ask other tools about the same two tables: a copy of 1,000 training persons, and the same columns permuted independently.
+"""Ask other tools, and dit_dask, about two tables: a copy of 1,000 training persons, and its columns permuted independently.
 
 python benchmarks/comparison.py
 
@@ -89,11 +89,23 @@ def ask_pycanon(training: pd.DataFrame, published: pd.DataFrame, holdout: pd.Dat
     }
 
 
+def ask_dit_dask(training: pd.DataFrame, published: pd.DataFrame, holdout: pd.DataFrame) -> Figures:
+    """Whether training was memorised, and inference of the diagnosis from the other columns; nothing is sanitised again."""
+    dit = importlib.import_module("dit_dask")
+    near = dit.closeness(training, published, holdout)
+    guessed = dit.attribute_inference(training, published, holdout, [SECRET])
+    return {
+        "closeness": "passed" if near.passed else "FAIL" if near.passed is False else "undecided",
+        "inference risk": f"{guessed.risk:.3f} ({guessed.interval[0]:.3f} to {guessed.interval[1]:.3f})",
+    }
+
+
 TOOLS: Mapping[str, Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame], Figures]] = {
     "anonymeter": ask_anonymeter,
     "sdmetrics": ask_sdmetrics,
     "mostlyai-qa": ask_mostlyai_qa,
     "pycanon": ask_pycanon,
+    "dit_dask": ask_dit_dask,
 }
 
 

@@ -15,7 +15,7 @@ from dit_dask.audit.build import build_tests, external_columns
 from dit_dask.audit.disclosure import FIGURES_OF_TESTS, Results, read_results, without_lists, write_tiers
 from dit_dask.audit.gates import Gate
 from dit_dask.audit.grammar import read_gates, resolve_config
-from dit_dask.audit.identity import run_digest, secret_key, test_id
+from dit_dask.audit.identity import run_digest, secret_key, test_ids
 from dit_dask.audit.journal import Journal, Opened, open_journal
 from dit_dask.audit.judging import judge_run
 from dit_dask.audit.manifest import InputFingerprint, Manifest, Timings
@@ -101,7 +101,7 @@ def probe(config: Config) -> None:
 
 def test_names(config: Config) -> list[str]:
     """The ids of a config's tests, which need no data."""
-    return [test_id(point.identity()) for point in config.points]
+    return test_ids([point.identity() for point in config.points])
 
 
 def prepare(

@@ -12,7 +12,7 @@ import numpy as np
 
 from dit_dask import seeds
 from dit_dask.audit.grammar import redact_test
-from dit_dask.audit.identity import hashed_id, secret_key, test_id, without_secret
+from dit_dask.audit.identity import hashed_id, secret_key, test_id, test_ids, without_secret
 from dit_dask.audit.procedures import PROCEDURES
 from dit_dask.audit.test import Test
 from dit_dask.config.components import ComponentConfig
@@ -39,11 +39,10 @@ def build_tests(config: Config, rows: Rows, read: ReadText) -> list[Test]:
     builders: dict[str | None, _Builder] = {}
     shared = _Shared(secret_key(rows), tuple(rows.columns_of_secrets), {})
     tests: list[Test] = []
-    for point in config.points:
+    documents = [point.identity() for point in config.points]
+    for point, parameters, identity in zip(config.points, documents, test_ids(documents), strict=True):
         if point.sensitive not in builders:
             builders[point.sensitive] = _Builder(config, rows.about(point.sensitive), read, shared)
-        parameters = point.identity()
-        identity = test_id(parameters)
         for other in tests:
             if other.parameters == parameters:
                 raise InputError(f"{point.where} repeats another test: {identity}")

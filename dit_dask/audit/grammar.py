@@ -123,7 +123,7 @@ def read_gates(config: Config) -> list[Gate]:
         raise InputError("gates: delta and the like judge tests, and this config has none")
     for point in config.tests:
         own_gates(point)
-    return parsed
+    return list({gate.text: gate for gate in parsed}.values())  # a profile may ask for what the config asks for, too
 
 
 def own_gates(point: TestConfig) -> list[Gate]:

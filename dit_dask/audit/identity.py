@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -33,10 +34,19 @@ DEFAULT_LABELS = {
 }
 
 
-def test_id(parameters: Mapping[str, Any], *, names_adversary: bool = False) -> str:  # noqa: PT028 - not a test of ours
-    """Name a test by its sanitizer and by whatever differs from the defaults; its adversaries too, if they tell it apart."""
+def test_ids(tests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Name the tests of a config; where several share a label, as those of a sweep do, each is also named by what it is."""
+    shared = Counter((one.get("label"), one.get("sensitive")) for one in tests)
+    return [test_id(one, is_shared=shared[one.get("label"), one.get("sensitive")] > 1) for one in tests]
+
+
+def test_id(parameters: Mapping[str, Any], *, is_shared: bool = False, names_adversary: bool = False) -> str:  # noqa: PT028
+    """Name a test by its sanitizer and by whatever differs from the defaults; its adversaries too, if they tell it apart.
+
+    A label takes the place of all that, unless other tests share it.
+    """
     end = _secret_end(parameters)
-    if parameters.get("label") is not None and not names_adversary:
+    if parameters.get("label") is not None and not is_shared and not names_adversary:
         return f"{parameters['label']}{end}"
     parts = [*([parameters["label"]] if parameters.get("label") is not None else []), _label(parameters["sanitizer"])]
     panel = default_panel(disjoint=SANITIZERS[parameters["sanitizer"]["name"]].disjoint)

@@ -38,12 +38,16 @@ def print_run(
     """Print the tables and the verdicts of a run."""
     from dit_dask.reporting import text
 
+    is_cut = False
     if summaries:
         write_lines(text.text_table(summaries, verdict.controls, width))
-        if width is not None and text.hides_columns(summaries, verdict.controls, width):
-            write_line(f"more columns: dit show {url} --wide")
+        is_cut = width is not None and text.hides_columns(summaries, verdict.controls, width)
     if measures:
-        write_lines(("\n" if summaries else "") + text.measures_text(measures))
+        tables = text.measures_text(measures, width)
+        write_lines(("\n" if summaries else "") + tables)
+        is_cut = is_cut or tables != text.measures_text(measures)
+    if is_cut:
+        write_line(f"more columns: dit show {url} --wide")
     for line in text.repeat_lines(summaries):
         write_line(line)
     print_verdicts(verdict)

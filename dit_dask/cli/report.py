@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dit_dask.cli.parser import GATE_FAILED, OK, Subcommand, add_json, add_run
 from dit_dask.cli.terminal import write_line, write_lines
-from dit_dask.errors import InputError
+from dit_dask.errors import DitError, InputError
 
 if TYPE_CHECKING:
     from dit_dask.storage.folder import Folder
@@ -43,12 +43,31 @@ def report(options: argparse.Namespace) -> int:
         _write_pack(folder, options.pack, options.key)
     elif options.private:
         closed = replace(folder, personal=True)
-        closed.write(PRIVATE_NAME, html.render(replace(run, worst=read_worst(folder, run.summaries))).encode())
+        told = replace(run, worst=read_worst(folder, run.summaries), reasons=_explain_worst(options.run))
+        closed.write(PRIVATE_NAME, html.render(told).encode())
         write_line(f"{folder.url}/{PRIVATE_NAME}")
     else:
         folder.write(html.NAME, html.render(run).encode())
         write_line(f"{folder.url}/{html.NAME}")
     return OK
+
+
+def _explain_worst(url: str) -> dict[str, list[str]]:
+    """Explain the persons of the test with the largest delta; nobody without the table, or without such a test."""
+    from dit_dask.deciding.explanation import explain
+    from dit_dask.deciding.explanation_text import explanation_sentences
+    from dit_dask.deciding.reopening import reopen_test
+    from dit_dask.execution.progress import choose_progress
+    from dit_dask.reporting.worst_persons import MOST_PERSONS
+
+    try:
+        case = reopen_test(url)
+        if case.test.external is not None:  # a report calls no sanitizer of third parties; dit explain does
+            return {}
+        return {case.test.id: explanation_sentences(explain(case, MOST_PERSONS))}
+    except DitError as error:
+        choose_progress(quiet=False).note(f"the persons at most risk are not explained: {error}")
+        return {}
 
 
 def _write_pack(folder: Folder, path: str, key: str | None) -> None:

@@ -26,6 +26,17 @@ def explanation_lines(found: Sequence[Explanation]) -> Iterator[str]:
         yield f"   left out: delta of the others {_rest(one)}"
 
 
+def explanation_sentences(found: Sequence[Explanation]) -> list[str]:
+    """One text for each person, for a report."""
+    persons: list[list[str]] = []
+    for line in explanation_lines(found):
+        if line.startswith(" "):
+            persons[-1].append(line.strip())
+        else:
+            persons.append([line.partition(" ")[2]])
+    return ["; ".join(lines) for lines in persons]
+
+
 def _size(size: ClassSize) -> str:
     persons = NOTHING if size.persons is None else f"{size.persons:,}"
     values = "1 sensitive value" if size.values == 1 else f"{size.values:,} sensitive values"

@@ -12,6 +12,7 @@ from dit_dask.audit.summary import Curve, TestSummary
 from dit_dask.audit.verdict import RunVerdict, Status
 from dit_dask.measures.base import Entries
 
+LONGEST_CELL = 400  # letters of a cell of a measure, which may hold a sentence or two
 LONGEST_CODE = 120  # letters of a name that a report repeats
 NUMBER = re.compile(r"[–+-]?|[+-]?[\d.,]+(e[+-]?\d+)?%?|inf|yes|no|PASS|FAIL|INCONCLUSIVE")
 MOST_COLUMNS = 8  # of one table: more are not read on a page of paper
@@ -48,8 +49,12 @@ Spans = Sequence[Span]
 
 def code(name: object) -> Code:
     """A name, cut where nobody would read on."""
-    text = str(name)
-    return Code(text if len(text) <= LONGEST_CODE else f"{text[:LONGEST_CODE]}… ({len(text):,} characters)")
+    return Code(cut_name(str(name)))
+
+
+def cut_name(text: str, longest: int = LONGEST_CODE) -> str:
+    """A name, or the start of a long one with its length."""
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
 
 
 def codes(names: Sequence[object]) -> list[Span]:
@@ -158,7 +163,8 @@ class ReportedRun:
     """What sections are made from: the files of a finished run.
 
     `documents` has JSON files that other commands write into the folder, such as tune.json, by their names. `worst` has the
-    persons at most risk of each test, and is there only in reports that are personal data.
+    persons at most risk of each test, and `reasons` what dit explain tells of them; both are there only in reports that are
+    personal data.
     """
 
     name: str
@@ -169,6 +175,7 @@ class ReportedRun:
     curves: Mapping[str, Curve]
     documents: Mapping[str, Any] = field(default_factory=dict)
     worst: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    reasons: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def is_private(self) -> bool:

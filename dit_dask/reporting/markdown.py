@@ -10,6 +10,7 @@ from dit_dask.audit.summary import TestSummary, worst_adversary
 from dit_dask.audit.verdict import RunVerdict, Verdict
 from dit_dask.errors import escape_text
 from dit_dask.measures.base import Entries
+from dit_dask.reporting.scope import describe_checks, describe_reservations
 from dit_dask.reporting.text import NOTHING, WORDS, claim, control_names, measure_sections, number
 
 SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "⚠️", "none": "ℹ️"}
@@ -21,7 +22,7 @@ SPECIAL = re.compile(r"[\\`*_{}\[\]#!|<>~&@$]|:(?=[/\w])|(?<=www)\.", re.IGNOREC
 def markdown(name: str, summaries: Sequence[TestSummary], measures: Entries, verdict: RunVerdict) -> str:
     """Write the comment; names and reasons cannot become markup, mentions or links."""
     lines = [f"## {SIGNS[verdict.status]} {WORDS[verdict.status]}: audit {escape_markdown(name)}", ""]
-    lines += [_headline(verdict), ""]
+    lines += [_headline(summaries, verdict), ""]
     if summaries:
         lines += [*_table(["test", "delta", "mean", "found by", "claim holds"], _tests(summaries, verdict.controls)), ""]
     judged = [one for one in verdict.verdicts if not one.passed] or list(verdict.verdicts)
@@ -32,20 +33,16 @@ def markdown(name: str, summaries: Sequence[TestSummary], measures: Entries, ver
             rows = [[number(cell) for cell in row] for row in section.rows]
             lines += [f"**{escape_markdown(section.title)}**", "", *_table(list(section.header), rows), ""]
     if verdict.warnings:
-        lines += [f"<details><summary>{len(verdict.warnings)} warnings</summary>", ""]
+        count = len(verdict.warnings)
+        lines += [f"<details><summary>{count} {'warning' if count == 1 else 'warnings'}</summary>", ""]
         lines += [f"- {escape_markdown(text)}" for text in verdict.warnings[:MOST_ROWS]] + ["", "</details>", ""]
     return "\n".join(lines).rstrip("\n")
 
 
-def _headline(verdict: RunVerdict) -> str:
-    count = sum(one.status == verdict.status for one in verdict.verdicts)
-    every = len(verdict.verdicts)
-    return {
-        "passed": f"All {every} checks passed.",
-        "failed": f"{count} of {every} checks failed. Do not publish this release.",
-        "inconclusive": f"{count} of {every} checks could not be decided. That is not a pass.",
-        "none": "No gate was set, so this audit permits and forbids nothing.",
-    }[verdict.status]
+def _headline(summaries: Sequence[TestSummary], verdict: RunVerdict) -> str:
+    advice = ["Do not publish this release."] if verdict.status == "failed" else []
+    reservations = map(escape_markdown, describe_reservations(summaries, verdict))
+    return " ".join([describe_checks(verdict), *advice, *reservations])
 
 
 def _tests(summaries: Sequence[TestSummary], controls: Sequence[ControlSummary]) -> Iterator[list[str]]:

@@ -8,6 +8,7 @@ from html import escape
 from dit_dask.audit.summary import TestSummary
 from dit_dask.audit.verdict import RunVerdict
 from dit_dask.errors import escape_text
+from dit_dask.reporting.scope import describe_checks, describe_reservations
 from dit_dask.reporting.text import WORDS, claim, columns_in, verdict_lines
 
 MOST_TESTS, MOST_LINES = 20, 10
@@ -29,8 +30,12 @@ def result_html(summaries: Sequence[TestSummary], verdict: RunVerdict, url: str)
         [one.test, *(column.cell(one) for column in columns), one.worst_adversary or "-", claim(one)]
         for one in summaries[:MOST_TESTS]
     ]
-    lines = [*verdict_lines(verdict.verdicts), *(f"warning: {text}" for text in verdict.warnings)]
-    parts = [f"<p><strong>{_text(WORDS[verdict.status])}</strong></p>"]
+    doubtful = [one for one in verdict.verdicts if not one.passed]
+    doubtful.sort(key=lambda one: one.status != "failed")
+    passed = [one for one in verdict.verdicts if one.passed]
+    lines = [*verdict_lines(doubtful), *(f"warning: {text}" for text in verdict.warnings), *verdict_lines(passed)]
+    words = " ".join([describe_checks(verdict), *describe_reservations(summaries, verdict)])
+    parts = [f"<p><strong>{_text(WORDS[verdict.status])}</strong> {_text(words)}</p>"]
     parts += [f"<p>{'<br>'.join(map(_text, lines[:MOST_LINES]))}</p>"] if lines else []
     parts += [_table(header, rows)] if rows else []
     hidden = len(summaries) - len(rows), max(0, len(lines) - MOST_LINES)

@@ -23,8 +23,8 @@ from dit_dask.reporting.blocks import (
     codes,
     paragraph,
 )
+from dit_dask.reporting.scope import describe_limits, describe_rows, limits_figures
 from dit_dask.reporting.sections.criteria import criteria_blocks
-from dit_dask.reporting.sections.scale import gates_of
 from dit_dask.reporting.sections.verdict import worst_test
 from dit_dask.reporting.text import NOTHING, WORDS, control_names, number
 from dit_dask.reporting.words import sanitizer_words
@@ -98,11 +98,7 @@ def _ema(run: ReportedRun) -> list[ReportSection]:
             "ema-methodology",
             "Anonymisation report: Anonymisation methodology",
             [
-                paragraph(
-                    "Quantitative: every person is removed in turn, the rest is sanitised again, adversaries learn again, and "
-                    "the change of their belief about that person is measured. The property that the sanitizer claims is "
-                    "checked by code that it does not share."
-                ),
+                *_methodology(run),
                 open_point("why this methodology fits the purpose of the release."),
             ],
         ),
@@ -115,6 +111,21 @@ def _ema(run: ReportedRun) -> list[ReportSection]:
         ReportSection("ema-threshold", "Anonymisation report: Threshold", _threshold(run)),
         ReportSection("ema-residual-risk", "Anonymisation report: Residual risk", [*_residual_risk(run), utility]),
     ]
+
+
+def _methodology(run: ReportedRun) -> list[Block]:
+    """What was done, and nothing that was not."""
+    words = [f"{limit}." for limit in describe_limits(run.summaries)]
+    if any(one.release_only is None for one in run.summaries):
+        words = [
+            "Every person who is tested is removed in turn, the rest is sanitised again, adversaries learn again, and the "
+            "change of their belief about that person is measured.",
+            *words,
+            "The property that a sanitizer claims is checked by code that it does not share.",
+        ]
+    names = list(dict.fromkeys(entry.measure for entry in run.measures))
+    measured: list[Span] = ["Measures: ", *codes(names), "."] if names else []
+    return [paragraph(" ".join(["Quantitative.", *words])), *([paragraph(*measured)] if measured else [])]
 
 
 def _criteria(run: ReportedRun) -> ReportSection:
@@ -131,11 +142,8 @@ def _variables(run: ReportedRun) -> list[Block]:
     rows += [[code(name), "sensitive attribute", NOTHING, NOTHING] for name in run.manifest.secrets]
     subject = schema.get("subject")
     rows += [[code(subject), "tells whose rows belong together", NOTHING, NOTHING]] if subject else []
-    found = run.manifest.input
-    left_out = f", {number(found.left_out)} left out by dit harden" if found.left_out else ""
-    dropped = f"{number(found.dropped)} dropped as incomplete{left_out}"
     return [
-        paragraph(f"{number(found.used)} rows of {number(found.read)} read; {dropped}."),
+        paragraph(f"{describe_rows(run.manifest.input)}."),
         Table("Variables", ["variable", "role", "kind", "generalised by a hierarchy"], rows),
     ]
 
@@ -176,7 +184,7 @@ def _threshold(run: ReportedRun) -> list[Block]:
         blocks.append(paragraph("Profile ", code(profile), ": ", PROFILES[profile].provenance))
     if gates:
         blocks += [paragraph("The release had to meet:"), Listing([[code(gate)] for gate in gates])]
-    if not gates_of(run):
+    if not limits_figures(run.verdict, {entry.measure for entry in run.measures}):
         blocks.append(open_point("the threshold for the risk, and why it is acceptable; this run has no gate on a figure."))
     else:
         blocks.append(open_point("why this threshold is acceptable for the persons and the recipients."))

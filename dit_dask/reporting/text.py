@@ -93,7 +93,7 @@ def text_table(summaries: Sequence[TestSummary], controls: Sequence[ControlSumma
     left = ["test", *names]
     if width is not None:
         most = max(FEWEST_LETTERS, width - _width(figures, kept))
-        left = [name if len(name) <= most else f"{name[: most - 1]}…" for name in left]
+        left = [_cut(name, most) for name in left]
     return align(list(zip(left, *(figures[label] for label in kept), strict=True)))
 
 
@@ -192,6 +192,8 @@ def next_command(status: str, url: str, summaries: Sequence[TestSummary]) -> str
     judged = [one for one in summaries if one.is_sanitised]
     if status != "passed" and judged and all(one.release_only is not None for one in judged):
         return "dit leave-out CONFIG --to FOLDER  (writes the tables without each person: sanitise them, and delta is known)"
+    if status == "failed" and not judged:
+        return f"dit report {url}  (writes report.html, with what each measure found)"
     return {
         "passed": f"dit report {url} --pack evidence.zip  (keeps the evidence)",
         "failed": f"dit explain {url}  (says who is at most risk, and why)",
@@ -200,10 +202,34 @@ def next_command(status: str, url: str, summaries: Sequence[TestSummary]) -> str
     }[status]
 
 
-def measures_text(measures: Entries) -> str:
-    """Lay the measures out."""
-    blocks = [[section.header, *section.rows] for section in measure_sections(measures) if not section.detail]
-    return "\n\n".join(align([[number(cell) for cell in row] for row in block]) for block in blocks)
+def measures_text(measures: Entries, width: int | None = None) -> str:
+    """Lay the measures out, in so many letters if a width is given."""
+    blocks = [
+        [list(section.header), *([number(cell) for cell in row] for row in section.rows)]
+        for section in measure_sections(measures)
+        if not section.detail
+    ]
+    return "\n\n".join(align(block if width is None else _fit(block, width)) for block in blocks)
+
+
+def _fit(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """The first columns that fit beside the ids, at least one; ids are cut as those of tests are, and so are long words."""
+    rows = [[escape_text(cell) for cell in row] for row in rows]
+    room = width - min(max(len(row[0]) for row in rows), max(FEWEST_LETTERS, width // 3))
+    rows = [[row[0], *(_cut(cell, room - 2) for cell in row[1:])] for row in rows]
+    wide = [2 + max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    kept = max(count for count in range(1, len(wide) + 1) if sum(wide[1:count]) <= room)
+    return [[_cut_middle(row[0], width - sum(wide[1:kept])), *row[1:kept]] for row in rows]
+
+
+def _cut(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _cut_middle(name: str, most: int) -> str:
+    """Cut an id of a measure: its end says of which release it is."""
+    start = most // 3
+    return name if len(name) <= most else f"{name[:start]}…{name[start + 1 - most :]}"
 
 
 def measure_sections(measures: Entries) -> list[Section]:

@@ -88,3 +88,14 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "dit sanitize" in (tmp_path / "reference/commands.html").read_text("utf-8")
     assert "quasi_identifiers" in (tmp_path / "reference/keys.html").read_text("utf-8")
+
+
+def test_our_rows_of_the_comparison_are_what_the_benchmark_prints() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "benchmarks/comparison.py")], capture_output=True, text=True, check=True)
+    lines = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("dit_dask ")]
+    printed = {(table, figure): value for _, table, figure, value in lines}
+    page = (ROOT / "docs/comparison.md").read_text("utf-8")
+    for figure, words in {"closeness": "`closeness`", "inference risk": "`attribute-inference` risk"}.items():
+        (row,) = re.findall(rf"^\| dit_dask: {words}.*$", page, re.MULTILINE)
+        shown = [cell.strip() for cell in row.strip("|").split("|")][1:]
+        assert shown == [printed[table, figure].replace("0.000", "0") for table in ("a copy", "columns permuted")]

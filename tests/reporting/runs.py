@@ -28,6 +28,7 @@ def hostile_table(rows: int = 120) -> pd.DataFrame:
         {
             HOSTILE[0]: random.integers(20, 60, rows),
             HOSTILE[1]: random.choice(HOSTILE, rows),
+            HOSTILE[2]: random.choice(["u", "v"], rows),
             HOSTILE[3]: random.choice(["a", "b"], rows),
             HOSTILE[4]: random.choice([HOSTILE[2][:500], HOSTILE[0], "flu"], rows),
         }
@@ -51,7 +52,10 @@ def hostile_config(folder: Path, **more: Any) -> Path:
             "sensitive": HOSTILE[4],
         },
         "tests": [{"sanitizer": {"name": "mondrian", "k": [2, 5, 20]}}],
-        "measures": [{"name": "discrimination", "target": HOSTILE[4], "keys": [HOSTILE[1]]}],
+        "measures": [
+            {"name": "discrimination", "target": HOSTILE[4], "keys": [HOSTILE[1]]},
+            {"name": "discrimination", "target": HOSTILE[4], "keys": [HOSTILE[2]]},
+        ],
         "gates": ["delta <= 0.5", "share_over[0.1] <= 0.2", "quantiles[0.99] <= 0.6", "claims hold"],
         "seed": 3,
     } | more
@@ -65,4 +69,42 @@ def finished_run(folder: Path, **more: Any) -> Path:
     config = hostile_config(folder, **more)
     assert main(["run", str(config), "--out", str(folder / "runs"), "--quiet"]) in (0, 1)
     (run,) = [path for path in (folder / "runs").iterdir() if path.is_dir() and (path / "manifest.json").exists()]
+    return run
+
+
+def measured_run(folder: Path) -> Path:
+    """A finished run with many kinds of measures, labels, and another audit of some of the same persons."""
+    folder.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(6)
+    people = pd.DataFrame(
+        {
+            "patient": np.arange(160),
+            "age": random.integers(20, 60, 160),
+            "ward": random.choice(["north", "south", "east"], 160),
+            "diagnosis": random.choice(["flu", "asthma", "diabetes", "fracture"], 160),
+        }
+    )
+    people.to_csv(folder / "people.csv", index=False)
+    other: dict[str, Any] = {
+        "version": 1,
+        "name": "earlier",
+        "data": {"source": "people.csv", "limit": 120},
+        "schema": {
+            "subject": "patient",
+            "quasi_identifiers": {"age": {"kind": "numeric"}, "ward": {"kind": "categorical"}},
+            "sensitive": "diagnosis",
+        },
+        "tests": [{"label": "strict-five", "sanitizer": {"name": "mondrian", "k": 5}}],
+    }
+    measures = ["utility", "downcoding", "reidentification", {"name": "composition", "with": "earlier.yaml"}]
+    config = other | {
+        "name": "wards",
+        "data": {"source": "people.csv"},
+        "measures": [*measures, {"name": "membership", "releases": 20, "persons": {"sample": 10, "seed": 1}}],
+        "gates": ["mean_gain <= 0.05", "claims hold", "composition.smallest_intersection >= 5", "composition.delta <= 0.2"],
+    }
+    for name, document in (("earlier", other), ("wards", config)):
+        (folder / f"{name}.yaml").write_text(json.dumps(document), "utf-8")
+    assert main(["run", str(folder / "wards.yaml"), "--out", str(folder / "runs"), "--quiet"]) == 1
+    (run,) = (path for path in (folder / "runs").iterdir() if path.name.startswith("wards"))
     return run

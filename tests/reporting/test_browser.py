@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dit_dask.cli import main
 from tests.reporting.browser import CHROMIUM, Browser
+from tests.reporting.runs import hostile_config, measured_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")]
 WIDTHS = (360, 480, 600, 720, 721, 768, 1024, 1300, 1600)
@@ -22,6 +24,8 @@ OUTSIDE = """[...document.querySelectorAll("svg.chart")].flatMap(svg => {
     return own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 || own.bottom > box.bottom + 1;
   }).map(part => part.tagName + " " + part.textContent);
 })"""
+SCROLLED = """[...document.querySelectorAll(".scroll")].filter(one => one.scrollWidth > one.clientWidth + 1)
+  .map(one => one.getAttribute("aria-label"))"""
 SMALL_TEXT = """Math.min(...[...document.querySelectorAll("svg.chart text")].filter(one => one.getBoundingClientRect().width)
   .map(one => parseFloat(getComputedStyle(one).fontSize) * one.getCTM().a))"""
 
@@ -35,6 +39,21 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def page(hostile_run: Path) -> Path:
     return hostile_run / "report.html"
+
+
+@pytest.fixture(scope="module")
+def measures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return measured_run(tmp_path_factory.mktemp("measures")) / "report.html"
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tuned")
+    config = hostile_config(folder, measures=[], tests=[{"sanitizer": {"name": "mondrian", "k": 5}}], gates=["delta <= 1.9"])
+    assert main(["tune", str(config), "--values", "2,5,20", "--out", str(folder / "runs")]) in (0, 1)
+    (document,) = folder.rglob("tune.json")
+    assert main(["report", str(document.parent)]) == 0
+    return document.parent / "report.html"
 
 
 def keep(browser: Browser, name: str) -> None:
@@ -51,6 +70,27 @@ def test_nothing_is_cut_off_at_any_width(browser: Browser, page: Path, width: in
     assert browser.evaluate(OUTSIDE) == []
     assert browser.evaluate(SMALL_TEXT) >= 9
     keep(browser, f"{scheme}-{width}")
+
+
+@pytest.mark.parametrize("width", [360, 1024, 1300, 1600])
+def test_tables_of_measures_and_criteria_need_no_scrolling_on_a_desk(browser: Browser, measures: Path, width: int) -> None:
+    browser.media()
+    browser.open(measures, width)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate(OUTSIDE) == []
+    if width >= 1024:
+        assert browser.evaluate(SCROLLED) == []
+    keep(browser, f"measures-{width}")
+
+
+@pytest.mark.parametrize("width", [360, 721, 1300])
+def test_the_frontier_and_the_recommended_value_are_readable_at_any_width(browser: Browser, tuned: Path, width: int) -> None:
+    browser.media()
+    browser.open(tuned, width)
+    assert browser.evaluate("document.querySelectorAll('#tuned svg').length") == 2
+    assert browser.evaluate(OUTSIDE) == []
+    assert browser.evaluate(SMALL_TEXT) >= 9
+    keep(browser, f"tuned-{width}")
 
 
 def test_the_console_is_silent_and_nothing_is_asked_for(browser: Browser, page: Path) -> None:

@@ -191,11 +191,12 @@ def test_figures_of_few_rows_are_not_packed(tmp_path: Path) -> None:
 
 
 def test_a_profile_sets_gates_and_says_where_they_come_from(tmp_path: Path) -> None:
-    run = finished_run(tmp_path, profile="ema-0.09", gates=[])
+    run = finished_run(tmp_path, profile="ema-0.09", gates=["claims hold"])
     verdict = json.loads((run / "verdict.json").read_text())
     found = [one["status"] for one in verdict["verdicts"] if one["gate"] == "smallest_class >= 11"]
     assert found == ["failed", "failed", "passed"]  # k = 2, 5, 20
     assert {one["gate"] for one in verdict["verdicts"]} == {"smallest_class >= 11", "claims hold"}
+    assert len(verdict["verdicts"]) == 6  # what the config asks for, too, is judged once
     assert "policy 0070" in (run / "report.html").read_text("utf-8")
 
 

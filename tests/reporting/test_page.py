@@ -12,7 +12,7 @@ import pytest
 
 from dit_dask.cli import main
 from dit_dask.reporting.charts import canvas
-from tests.reporting.runs import HOSTILE
+from tests.reporting.runs import HOSTILE, finished_run
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -94,7 +94,23 @@ def test_a_shared_report_has_no_position_and_a_private_one_has(hostile_run: Path
     private = Path(capsys.readouterr().out.strip())
     assert "row in the source" in private.read_text("utf-8")
     assert private.stat().st_mode & 0o077 == 0
+    text = private.read_text("utf-8")
+    assert "class with them: " in text  # why, for the test with the largest delta
+    assert "one level coarser: " in text
+    assert "dit explain " in text  # and how to ask about the other tests
     private.unlink()
+
+
+def test_a_private_report_is_written_without_the_table_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = finished_run(tmp_path, tests=[{"sanitizer": {"name": "mondrian", "k": 5}}], measures=[], controls=False)
+    (tmp_path / "people.csv").unlink()
+    capsys.readouterr()
+    assert main(["report", str(run), "--private"]) == 0
+    captured = capsys.readouterr()
+    assert "the persons at most risk are not explained: " in captured.err
+    text = (run / "report-private.html").read_text("utf-8")
+    assert "row in the source" in text
+    assert f"dit explain {run.name} --test mondrian-k5" in text
 
 
 def luminance(colour: str) -> float:

@@ -18,8 +18,9 @@ from dit_dask.audit.summary import TestSummary as Summary
 from dit_dask.cli import main, printing
 from dit_dask.cli.commands import SUBCOMMANDS
 from dit_dask.cli.completion import option_words, script
+from dit_dask.measures.base import MeasureEntry
 from dit_dask.reporting.markdown import escape_markdown
-from dit_dask.reporting.text import text_table
+from dit_dask.reporting.text import measures_text, text_table
 from tests.reporting.runs import HOSTILE
 from tests.unit.summaries import DOCUMENT
 
@@ -73,6 +74,27 @@ def test_columns_appear_by_their_importance(width: int) -> None:
     full = text_table([summary])
     if width >= max(map(len, full.splitlines())):
         assert table == full
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 132, 200])
+def test_tables_of_measures_fit_the_terminal_too(width: int) -> None:
+    figures = {
+        "certainty_penalty": 0.1234567,
+        "discernibility": 123_456,
+        "average_class": 5.25,
+        "query_error": {"0.5": 0.1, "0.95": 0.5},
+        "tvd": {"1": 0.1, "2": 0.2},
+    }
+    found = [
+        MeasureEntry("utility", f"utility.{name}", {}, None, 0.1, [], 10, figures, []) for name in ("original", "k" * 70 + "5")
+    ]
+    undecided = MeasureEntry("closeness", "closeness-file.csv", {}, None, None, [], 10, {"reason": "too few rows " * 20}, [])
+    entries = [*found, undecided]
+    text = measures_text(entries, width)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert "certainty penalty" in text
+    assert "kk5  " in text
+    assert "too few rows " * 19 in measures_text(entries)
 
 
 def test_no_colour_where_stdout_is_no_terminal(hostile_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

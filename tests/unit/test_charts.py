@@ -10,7 +10,7 @@ import pytest
 
 from dit_dask.errors import InputError
 from dit_dask.measures.base import BarChart, CurvePanel, CurvePanels
-from dit_dask.reporting.charts import BASELINE, COLOURS, cumulative, draw
+from dit_dask.reporting.charts import BASELINE, COLOURS, NARROW, WIDTH, Choice, Panel, cumulative, draw, over_parameter, scatter
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -93,3 +93,21 @@ def test_a_drawing_is_saved_as_svg_and_as_nothing_else(tmp_path: Path) -> None:
 def test_what_no_drawer_knows_is_refused() -> None:
     with pytest.raises(TypeError, match="no drawing for str"):
         draw("<svg/>")
+
+
+def test_a_recommended_value_does_not_look_like_the_limit_of_a_gate() -> None:
+    panel = Panel("distance d", {"delta": [(2.0, 0.4), (5.0, 0.2)]})
+    svg = over_parameter("k", [panel], is_log=False, marked=5.0).svg
+    assert "recommended: k = 5" in svg
+    assert 'class="limit"' not in svg
+
+
+@pytest.mark.parametrize("width", [WIDTH, NARROW])
+def test_names_on_a_frontier_end_inside_the_drawing(width: int) -> None:
+    names = ["k = 2", "a long name of a release at the right end", "k = 20"]
+    choices = [Choice(name, place / 2, 1 - place / 2, is_best=True) for place, name in enumerate(names)]
+    root = ET.fromstring(scatter(choices, "loss", "delta", width).svg)
+    for text in root.iter(f"{SVG}text"):
+        if text.attrib.get("font-size") == "10":
+            length = LETTER * len(text.text or "") * (-1 if text.attrib["text-anchor"] == "end" else 1)
+            assert 0 <= float(text.attrib["x"]) + length <= width

@@ -110,3 +110,9 @@ def test_a_third_party_sanitizer_is_found_by_its_entry_point(tmp_path: Path, mon
     monkeypatch.syspath_prepend(str(tmp_path))
     assert ids({"sanitizer": "shout"}) == ["shout"]
     sys.modules.pop("shout")
+
+
+def test_a_label_that_a_sweep_shares_begins_every_id_and_alone_is_the_id() -> None:
+    sanitizer = {"name": "mondrian", "k": [2, 5]}
+    assert ids({"label": "ours", "sanitizer": sanitizer}) == ["ours.mondrian-k2", "ours.mondrian-k5"]
+    assert ids({"label": "ours", "sanitizer": {"name": "mondrian", "k": 2}}) == ["ours"]

@@ -133,6 +133,12 @@ def limit_line(x1: float, y1: float, x2: float, y2: float, hint: str) -> str:
     return f"<line {ends} {style}><title>{escape_svg(hint)}</title></line>"
 
 
+def marked_line(x1: float, y1: float, x2: float, y2: float, hint: str) -> str:
+    """A line where a reader should look, which is no limit."""
+    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+    return f'<line {ends} stroke="{BASELINE}" stroke-width="3" class="threshold"><title>{escape_svg(hint)}</title></line>'
+
+
 def colour(place: int) -> str:
     """The colour of a series."""
     return COLOURS[place % len(COLOURS)]

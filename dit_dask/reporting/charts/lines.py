@@ -96,7 +96,7 @@ def over_parameter(
         parts += [canvas.text(frame.left - 46, top - 12, panel.title), *_panel(frame, across, values, panel, names)]
         if marked is not None:
             x = frame.across(across.share(marked))
-            parts.append(canvas.limit_line(x, frame.top, x, frame.up(0), f"recommended: {parameter} = {marked:g}"))
+            parts.append(canvas.marked_line(x, frame.top, x, frame.up(0), f"recommended: {parameter} = {marked:g}"))
         top = frame.up(0) + 62
     parts.append(canvas.text(width / 2, top - 24, parameter, "middle"))
     parts += canvas.legend(12, top - 8, names, width, dashed=True)

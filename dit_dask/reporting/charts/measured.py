@@ -18,7 +18,7 @@ def draw(chart: object, _width: int = WIDTH) -> str:
 
 
 BAR, GAP, BARS_TOP = 14, 12, 22
-LONGEST_NAME, WIDEST_NAMES = 58, 420
+LONGEST_NAME, WIDEST_NAMES = 52, 420  # a name of wide letters fits, too
 LEGEND_LEFT = 24
 
 

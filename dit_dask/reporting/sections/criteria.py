@@ -26,7 +26,7 @@ def criteria_blocks(run: ReportedRun) -> list[Block]:
     found = describe_criteria(run.summaries, run.measures, run.verdict)
     answers: list[list[Span]] = [[one.name, one.question, _status(one), one.conclusion] for one in found]
     figures: list[list[Span]] = [
-        [criterion.name, code(one.label), number(one.value), one.words, code(one.source), WORDS[one.status]]
+        [criterion.name, code(one.label), number(one.value), Marked(WORDS[one.status], one.status), one.words, code(one.source)]
         for criterion in found
         for one in criterion.figures
     ]
@@ -35,7 +35,7 @@ def criteria_blocks(run: ReportedRun) -> list[Block]:
         Table("The three criteria", ["criterion", "question", "gates", "what this audit says"], answers),
     ]
     if figures:
-        header = ["criterion", "figure", "worst value", "what it is", "found in", "gate"]
+        header = ["criterion", "figure", "worst value", "gate", "what it is", "found in"]
         blocks.append(Table("Figures for the three criteria", header, figures))
     return [*blocks, small("The worst value is that of the release for which it is worst. The original is not among them.")]
 

@@ -9,26 +9,31 @@ def method(run: ReportedRun) -> ReportSection:
     """The last section: how the figures were obtained, what they do not say, and how to obtain them again."""
     manifest = run.manifest
     blocks: list[Block] = []
-    if run.summaries:
-        removed = "person the audit removed all rows" if manifest.input.persons else "row the audit removed it"
-        blocks += [
+    if any(one.release_only is None for one in run.summaries):
+        removed = "person" if manifest.input.persons else "row"
+        blocks.append(
             paragraph(
-                f"For every {removed}, sanitised the rest again, let the adversaries learn again, and measured by how much the "
-                "prediction about that very person moved: d. ",
+                f"Each {removed} that was tested was removed, the rest was sanitised again, the adversaries learned "
+                "again, and the audit measured by how much the prediction about that very person moved: d. ",
                 Strong("delta"),
                 " is the largest d. A d near 0 means that the person's secret is inferred equally well without their record; a "
                 "large d means that the release says something about them that only their record contains. With the default "
                 "distance (",
                 code("emd"),
                 ", Σ|p − p′|) d lies between 0 and 2.",
-            ),
+            )
+        )
+    if run.summaries:
+        linked = any(entry.measure == "composition" for entry in run.measures)
+        blocks.append(
             paragraph(
                 Strong("Limits. "),
                 "A small delta holds for this table, this sanitizer and these adversaries. It is evidence, not a "
                 "proof: another adversary may learn more, and what is true of a whole group can be inferred about its "
-                "members whether or not they are in the table. Linking with other tables is not tested here.",
-            ),
-        ]
+                "members whether or not they are in the table. Linking with other tables is not tested here"
+                f"{', except with the release of the measure composition' if linked else ''}.",
+            )
+        )
     engines = sorted({one.engine for one in run.summaries})
     blocks += [
         Facts(

@@ -16,10 +16,11 @@ from dit_dask.reporting.text import number
 
 Family = Mapping[float, TestSummary]
 WHY_IT_RISES = (
-    "Delta need not fall when the parameter grows. It is the worst case over all persons: a larger k moves the borders of "
-    "the classes, and a person whose class kept its borders before may now change them for others by leaving. The average "
-    "falls more steadily. So choose by the figures below, not by the parameter alone."
+    "Delta need not fall when the release protects more. It is the worst case over all persons: a larger k moves the borders "
+    "of the classes, and a person whose class kept its borders before may now change them for others by leaving. The average "
+    "falls more steadily. So choose by the figures, not by the parameter alone."
 )
+LARGER_IS_STRONGER = {"k": True, "l": True, "entropy_l": True, "t": False}  # parameters of classes
 LOG_RATIO = 20  # a parameter that spans more than this is drawn on a logarithmic scale
 
 
@@ -29,9 +30,8 @@ def parameter(run: ReportedRun) -> ReportSection | None:
     if not families:
         return None
     drawings = [_drawing(run, name, family) for name, family in families]
-    reason = run.documents.get("tune.json", {}).get("reason")  # of dit tune
-    blocks: list[Block] = [*([paragraph(f"Recommendation of dit tune: {reason}.")] if reason else []), *drawings]
-    if any(_rises(family) for _, family in families):
+    blocks: list[Block] = [*drawings]
+    if any(_rises(name, family) for name, family in families):
         blocks.append(paragraph(WHY_IT_RISES))
     return ReportSection("parameter", "Which parameter to choose", blocks)
 
@@ -58,9 +58,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _rises(family: Family) -> bool:
-    deltas = [one.delta or 0.0 for one in family.values()]
-    return any(after > before for before, after in itertools.pairwise(deltas))
+def _rises(name: str, family: Family) -> bool:
+    """Whether delta rises where classes get stronger; that it falls with more noise needs no explanation."""
+    if name not in LARGER_IS_STRONGER:
+        return False
+    values = sorted(family, reverse=not LARGER_IS_STRONGER[name])
+    return any((family[after].delta or 0.0) > (family[before].delta or 0.0) for before, after in itertools.pairwise(values))
 
 
 def _drawing(run: ReportedRun, name: str, family: Family) -> Drawing:
@@ -83,7 +86,10 @@ def _drawing(run: ReportedRun, name: str, family: Family) -> Drawing:
         charts.over_parameter(words, panels, is_log=is_log, marked=marked, width=width).svg
         for width in (charts.WIDTH, charts.NARROW)
     )
-    return Drawing(f"Figures over {words}; dashed lines are limits of gates.", wide, narrow, _numbers(name, family, panels))
+    caption = f"Figures over {words}; dashed lines are limits of gates."
+    if marked is not None:
+        caption += f" The thick grey line is the value that dit tune recommends, {marked:g}."
+    return Drawing(caption, wide, narrow, _numbers(name, family, panels))
 
 
 def _utility(family: Family) -> list[charts.Panel]:

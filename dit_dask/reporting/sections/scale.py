@@ -8,9 +8,23 @@ from collections.abc import Sequence
 from dit_dask.audit.controls import ControlSummary
 from dit_dask.audit.gates import Gate, parse
 from dit_dask.audit.summary import TestSummary, worst_adversary
+from dit_dask.engines.controls import RAW
 from dit_dask.errors import InputError
 from dit_dask.reporting import charts
-from dit_dask.reporting.blocks import Block, Drawing, Marked, ReportedRun, ReportSection, Span, Table, code, paragraph, small
+from dit_dask.reporting.blocks import (
+    Block,
+    Drawing,
+    Marked,
+    ReportedRun,
+    ReportSection,
+    Span,
+    Strong,
+    Table,
+    code,
+    paragraph,
+    small,
+)
+from dit_dask.reporting.scope import describe_untested
 from dit_dask.reporting.sections.verdict import worst_test
 from dit_dask.reporting.text import NOTHING, Column, claim, columns_in, control_names, number
 from dit_dask.reporting.words import delta_sentence, largest_distance
@@ -53,7 +67,23 @@ def _sentences(run: ReportedRun) -> list[Block]:
         return []
     spans: list[Span] = [delta_sentence(worst.parameters, worst.delta)]
     spans.append(f" {_on_one_scale(run, worst)}")
-    return [paragraph(*spans)]
+    return [paragraph(*spans), *_above_raw(run, worst, worst.delta)]
+
+
+def _above_raw(run: ReportedRun, worst: TestSummary, delta: float) -> list[Block]:
+    """Why a release of classes can react more to one person than the raw table does."""
+    own = [one for one in run.verdict.controls if one.control == RAW and worst.test in one.tests and one.sampled is None]
+    found = [one.statistics.figure("delta") for one in own]
+    if worst.classes is None or worst.repeats is not None or not any(raw is not None and raw < delta for raw in found):
+        return []
+    return [
+        paragraph(
+            "That is more than the raw table gives: without the person other classes are formed, which can move a belief far "
+            "even if nothing is learned about the person. ",
+            Strong("Gain"),
+            " counts only what points to the true value: see the adversaries side by side.",
+        )
+    ]
 
 
 def _on_one_scale(run: ReportedRun, worst: TestSummary) -> str:
@@ -63,7 +93,8 @@ def _on_one_scale(run: ReportedRun, worst: TestSummary) -> str:
     places = [*figures[:1], ("yours", worst.delta), *figures[1:]]
     shown = " … ".join(f"{name} {value:.3g}" for name, value in places if value is not None)
     average = worst.figure("mean")
-    middle = f" On average over all persons it is {average:.3g}." if average is not None else ""
+    whom = "all" if describe_untested(worst) is None else "the tested"
+    middle = f" On average over {whom} persons it is {average:.3g}." if average is not None else ""
     return f"On one scale: {shown}.{middle}" if own else middle.strip()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dit_dask.config.profiles import PROFILES
 from dit_dask.reporting.blocks import Block, Facts, ReportedRun, ReportSection, Span, Spans, Table, code, codes
-from dit_dask.reporting.text import number
+from dit_dask.reporting.scope import describe_limits, describe_rows
 from dit_dask.reporting.words import sanitizer_words
 
 MOST_FILES = 10
@@ -16,7 +16,6 @@ MOST_FILES = 10
 def subject(run: ReportedRun) -> ReportSection:
     """The second section: what the verdict is about."""
     manifest = run.manifest
-    used: list[Span] = [_counted(run)]
     secrets = manifest.secrets
     blocks: list[Block] = [
         Facts(
@@ -24,7 +23,8 @@ def subject(run: ReportedRun) -> ReportSection:
                 ("audit", [code(manifest.config["name"])]),
                 ("data", _files(run)),
                 ("date", [manifest.timings.finished or manifest.timings.started]),
-                ("rows", used),
+                ("rows", [describe_rows(manifest.input)]),
+                *_tested(run),
                 ("sensitive attributes" if len(secrets) > 1 else "sensitive attribute", codes(secrets)),
                 ("quasi-identifiers", _quasi_identifiers(manifest.config["schema"])),
                 *_person(manifest.config["schema"]),
@@ -42,12 +42,9 @@ def subject(run: ReportedRun) -> ReportSection:
     return ReportSection("audited", "What was audited", blocks)
 
 
-def _counted(run: ReportedRun) -> str:
-    found = run.manifest.input
-    persons = f" of {number(found.persons)} persons" if found.persons else ""
-    left_out = f", {number(found.left_out)} left out by dit harden" if found.left_out else ""
-    dropped = f"({number(found.dropped)} dropped as incomplete{left_out})"
-    return f"{number(found.used)} rows{persons} audited of {number(found.read)} read {dropped}"
+def _tested(run: ReportedRun) -> list[tuple[str, Spans]]:
+    limits = "; ".join(describe_limits(run.summaries))
+    return [("tested", [limits or "everybody, in every test"])] if run.summaries else []
 
 
 def _files(run: ReportedRun) -> Spans:

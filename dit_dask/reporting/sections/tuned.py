@@ -26,9 +26,9 @@ def tuned(run: ReportedRun) -> ReportSection | None:
     blocks: list[Block] = [paragraph(*head)]
     choices = _choices(document)
     if choices:
-        svg = charts.scatter(choices, str(document["loss"]), "delta").svg
+        wide, narrow = (charts.scatter(choices, str(document["loss"]), "delta", w).svg for w in (charts.WIDTH, charts.NARROW))
         caption = "Risk against loss of utility: no value beats one on the frontier in both."
-        blocks.append(Drawing(caption, svg, svg, table))
+        blocks.append(Drawing(caption, wide, narrow, table))
     else:
         blocks.append(table)
     blocks.append(paragraph("Tuned was ", code(name), " of ", code(document["sanitizer"]), "."))

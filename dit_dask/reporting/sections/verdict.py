@@ -21,6 +21,7 @@ from dit_dask.reporting.blocks import (
     code,
     paragraph,
 )
+from dit_dask.reporting.scope import describe_checks, describe_reservations, limits_influence
 from dit_dask.reporting.text import WORDS, number
 
 MOST_REASONS = 8
@@ -29,7 +30,7 @@ MOST_REASONS = 8
 def verdict(run: ReportedRun) -> ReportSection:
     """The first section: status, reasons, next steps, then every check."""
     chosen = [one for one in run.verdict.verdicts if one.status == run.verdict.status and not one.passed]
-    blocks: list[Block] = [Notice(run.verdict.status, [_headline(run), *_worst_case(run)])]
+    blocks: list[Block] = [Notice(run.verdict.status, [_headline(run), *_worst_case(run), *_reservations(run)])]
     if chosen:
         reasons = [_reason(one) for one in chosen[:MOST_REASONS]]
         more = len(chosen) - MOST_REASONS
@@ -41,20 +42,12 @@ def verdict(run: ReportedRun) -> ReportSection:
 
 
 def _headline(run: ReportedRun) -> Spans:
-    verdicts = run.verdict.verdicts
-    count = sum(one.status == run.verdict.status for one in verdicts)
-    checks = "1 check" if len(verdicts) == 1 else f"{len(verdicts):,} checks"
-    if run.verdict.status == "passed":
-        return [Strong("PASS."), f" {'The only check' if len(verdicts) == 1 else f'All {checks}'} passed."]
-    if run.verdict.status == "failed":
-        return [Strong("FAIL."), f" {count:,} of {checks} failed."]
-    if run.verdict.status == "inconclusive":
-        why = f" {count:,} of {checks} could not be decided, most often because they could not have failed on this data."
-        return [Strong("INCONCLUSIVE."), why, " That is not a pass."]
-    words: list[Span] = ["No gate was set, so this audit permits and forbids nothing."]
-    if not run.summaries:
+    status = run.verdict.status
+    words: list[Span] = [Strong(f"{WORDS[status]}."), " "] if status != "none" else []
+    words.append(describe_checks(run.verdict))
+    if status == "none" and not run.summaries:
         words.append(" No inference test was run.")
-    return [*words, " What the measures below say is not judged either."] if run.measures else words
+    return [*words, " What the measures below say is not judged either."] if status == "none" and run.measures else words
 
 
 def worst_test(summaries: Sequence[TestSummary]) -> TestSummary | None:
@@ -72,7 +65,14 @@ def _worst_case(run: ReportedRun) -> list[Spans]:
     found += [" in ", code(worst.test)]
     if worst.worst_adversary:
         found += [", found by the adversary ", code(worst.worst_adversary)]
+    if worst.repeats is not None:
+        found += [f"; noise alone, with nobody removed, gives {number(worst.repeats.noise)}"]
     return [[*found, "."]]
+
+
+def _reservations(run: ReportedRun) -> list[Spans]:
+    found = " ".join(describe_reservations(run.summaries, run.verdict))
+    return [[found]] if found else []
 
 
 def _reason(one: Verdict) -> Spans:
@@ -82,10 +82,20 @@ def _reason(one: Verdict) -> Spans:
 
 def next_steps(run: ReportedRun) -> Spans:
     """What to do, by the status."""
+    evidence = code(f"dit report {run.name} --pack evidence.zip")
+    if run.verdict.status == "passed" and not limits_influence(run.verdict):
+        return [
+            "the gates hold, but none of them limits what a person's own record reveals. Before you publish, set one on a test "
+            "of the sanitizer, such as ",
+            code("mean_gain <= 0.05"),
+            ". The evidence so far: ",
+            evidence,
+            ".",
+        ]
     if run.verdict.status == "passed":
         return [
             "publish exactly the release that was audited, and keep the evidence: ",
-            code(f"dit report {run.name} --pack evidence.zip"),
+            evidence,
             ". A pass holds for this table, this sanitizer and these adversaries; it is evidence, not a proof.",
         ]
     if run.verdict.status == "failed":
@@ -94,6 +104,8 @@ def next_steps(run: ReportedRun) -> Spans:
         passing = passing_tests(run)
         if passing:
             first = "do not publish a release that failed. "
+        if all(one.delta is None for one in run.summaries):  # nobody to explain, and nothing to tune
+            return [first, *_name_passing(passing), "change what failed, and audit the new release."]
         return [
             first,
             *_name_passing(passing),
@@ -104,9 +116,9 @@ def next_steps(run: ReportedRun) -> Spans:
         ]
     if run.verdict.status == "inconclusive":
         return [
-            "do not publish on this ground. Ask more adversaries (",
+            "do not publish on this ground. The reasons say what would decide it, most often more adversaries (",
             code("adversary: panel"),
-            "), give the sensitive attribute fewer values, use more rows, or set a limit that this data could break.",
+            "), fewer values of the sensitive attribute, more rows or repeats, or a limit that this data could break.",
         ]
     return [
         "decide what is acceptable and set it as a gate, such as ",

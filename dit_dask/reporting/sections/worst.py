@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dit_dask.reporting.blocks import Block, Command, ReportedRun, ReportSection, Span, Table, code, paragraph
+from dit_dask.reporting.blocks import Block, Command, Listing, ReportedRun, ReportSection, Span, Table, code, paragraph
 from dit_dask.reporting.text import number
 
 HEADER = ["record", "row in the source", "d", "rows with the same values", "prediction changes", "found by"]
@@ -36,4 +36,9 @@ def worst(run: ReportedRun) -> ReportSection | None:
             for one in records
         ]
         blocks.append(Table(f"The persons at most risk in {test}", HEADER, rows))
+        reasons = run.reasons.get(test)
+        if reasons:
+            blocks += [paragraph("Why, and what would help:"), Listing([[words] for words in reasons])]
+        else:
+            blocks.append(paragraph("Why, and what would help: ", code(f"dit explain {run.name} --test {test}"), "."))
     return ReportSection("persons", "The persons at most risk", blocks)
