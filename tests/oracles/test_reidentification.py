@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import integrate
 from scipy.special import comb
 
 import dit_dask as dit
@@ -129,6 +130,17 @@ def test_the_expected_inverse_is_the_sum_over_sizes_of_the_population() -> None:
     # the closed form that sdcMicro documents for a sample unique
     assert expected_inverse(np.array([1]), 0.1)[0] == pytest.approx(0.1 / 0.9 * math.log(10), rel=1e-12)
     assert expected_inverse(np.array([3]), 1.0)[0] == 1 / 3
+
+
+def test_the_expected_inverse_of_large_classes_is_a_number() -> None:
+    # E[1 / F] is the integral of E[exp(-t F)] over t > 0; with u = (π exp(-t) / (1 − (1 − π) exp(-t)))^f it is the one below
+    size = np.array([39, 40, 41, 100, 103, 150, 5_000])
+    for fraction in (0.0075, 0.05, 0.5):
+        expected = [
+            integrate.quad(lambda u, f=f, π=fraction: π / (π + (1 - π) * u ** (1 / f)) / f, 0, 1, epsabs=0, epsrel=1e-12)[0]
+            for f in size
+        ]
+        assert expected_inverse(size, fraction) == pytest.approx(expected, rel=1e-10)  # as exact as the integral
 
 
 def test_zayatz_by_hand() -> None:
