@@ -143,6 +143,17 @@ def test_the_expected_inverse_of_large_classes_is_a_number() -> None:
         assert expected_inverse(size, fraction) == pytest.approx(expected, rel=1e-10)  # as exact as the integral
 
 
+def test_row_order_changes_no_bit_of_mean_risks() -> None:
+    frame = people(300, 4, persons=150)
+    found = []
+    for rows in (frame, frame.sample(frac=1, random_state=1)):
+        measures = ["reidentification", {"name": "reidentification", "population_size": 20_000}]
+        tests = [{"sanitizer": {"name": "mondrian", "k": 3}}]
+        schema = SCHEMA | {"subject": "who"}
+        found.append(dit.audit(rows, schema=schema, tests=tests, measures=measures, controls=False).measures)
+    assert found[0] == found[1]
+
+
 def test_zayatz_by_hand() -> None:
     # three uniques and one pair of a population of ten: hypergeometric by binomial coefficients
     histogram = SizeHistogram.of(np.array([1, 1, 1, 2]), 10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -91,4 +92,4 @@ class RiskFigures:
         """Summarise the risks of persons."""
         total = int(persons.sum())
         over = {name: int(persons[risk > limit].sum()) / total for name, limit in THRESHOLDS.items()}
-        return cls(float(risk.max()), float(risk @ persons / total), over)
+        return cls(float(risk.max()), math.fsum(risk * persons) / total, over)  # the same to the bit in any order
