@@ -73,6 +73,7 @@ MIXED: dict[str, list[Any]] = {
     "numbers and texts": [1, "1", 2, "2", 1.0, "1"],
     "decimals": [Decimal("1"), Decimal("1.0"), Decimal("1.10"), Decimal("1.1"), 1, 1.0],
     "decimals and floats": [Decimal("0.5"), 0.5, Decimal("0.1"), 0.1, 1, Decimal(1)],
+    "zones": [pd.Timestamp("2020-01-01", tz="UTC"), 2, 3, pd.Timestamp("2020-01-01T01:00", tz="Europe/Madrid"), 2, None],
     "times": [pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-01").to_pydatetime(), 3, "3", None, None],
 }
 
