@@ -154,6 +154,17 @@ def test_row_order_changes_no_bit_of_mean_risks() -> None:
     assert found[0] == found[1]
 
 
+def test_a_limit_that_no_risk_exceeds_is_no_pass() -> None:
+    frame = people(200, 5)
+    arguments = {"schema": SCHEMA, "measures": ["reidentification"], "controls": False}
+    tests = [{"sanitizer": {"name": "mondrian", "k": 5}}]
+    gates = ["reidentification.prosecutor <= 1", "reidentification.smallest_class >= 1", "reidentification <= 0.2"]
+    found = dit.audit(frame, tests=tests, gates=gates, **arguments).verdict.verdicts
+    assert {one.gate: one.status for one in found if one.gate in gates} == dict(
+        zip(gates, ("inconclusive", "inconclusive", "passed"), strict=True)
+    )
+
+
 def test_zayatz_by_hand() -> None:
     # three uniques and one pair of a population of ten: hypergeometric by binomial coefficients
     histogram = SizeHistogram.of(np.array([1, 1, 1, 2]), 10)
