@@ -4,7 +4,7 @@ python benchmarks/copies_power.py [--runs N] [--first SEED]
 4,000 training, synthetic and holdout records of Adult, 13 columns, p <= 0.01. A copy counts more if an equal record
 is unlikely by chance; so what is known about that decides. Three ways to know it:
 - from the other training and holdout records, as closeness does;
-- from all records of Adult that are not in the synthetic table, by the same estimator;
+- from all records of Adult but the new people of the synthetic table, by the same estimator;
 - exactly: Adult itself is the population, records are drawn from it with replacement, and the weights are those of the most
   powerful test (Neyman and Pearson). No test of exchanging training and holdout records finds more there.
 """
@@ -100,7 +100,9 @@ def main() -> None:
     exactly = sum(find_with_replacement(codes, seed) for seed in seeds)
     print("| how likely an equal record is, is known from | copies found |\n|---|---|")
     print(f"| the other training and holdout records | {show_share(int(by_estimates[:, 0].sum()), options.runs)} |")
-    print(f"| all records of Adult that are not synthetic | {show_share(int(by_estimates[:, 1].sum()), options.runs)} |")
+    print(
+        f"| all records of Adult but the new people of the synthetic table | {show_share(int(by_estimates[:, 1].sum()), options.runs)} |"
+    )
     print(f"| the population, which is Adult, drawn with replacement | {show_share(exactly, options.runs)} |")
 
 
