@@ -101,7 +101,7 @@ def main() -> None:
     print("| how likely an equal record is, is known from | copies found |\n|---|---|")
     print(f"| the other training and holdout records | {show_share(int(by_estimates[:, 0].sum()), options.runs)} |")
     print(
-        f"| all records of Adult but the new people of the synthetic table | {show_share(int(by_estimates[:, 1].sum()), options.runs)} |"
+        f"| all records but the new people of the synthetic table | {show_share(int(by_estimates[:, 1].sum()), options.runs)} |"
     )
     print(f"| the population, which is Adult, drawn with replacement | {show_share(exactly, options.runs)} |")
 
