@@ -341,9 +341,11 @@ def _judge_estimate(gate: Gate, entry: MeasureEntry, value: float) -> tuple[Stat
     """Judge a figure of a measure; both ends of its interval must agree, and what could not have failed does not pass.
 
     A measure may say of its figures: `intervals` and `attainable`, what a leak of everything would give, each by the name of
-    the figure, and `doubts`, reasons why none of them can pass.
+    the figure; `doubts`, reasons why none of them can pass; and `note`, why they say nothing about persons, good or bad.
     """
     holds, more = gate.holds(value), ""
+    if "note" in entry.more:
+        return "inconclusive", f", but {entry.more['note']}"
     interval = entry.more.get("intervals", {}).get(gate.figure)
     if interval is not None:
         low, high = interval

@@ -372,8 +372,8 @@ def _label_text(label: Any) -> str:
         return f"decimal {label.normalize()}"  # no float is equal to it
     if isinstance(label, int | float | decimal.Decimal | np.integer | np.floating | np.bool_):
         return f"number {int(label)}" if label == label // 1 else f"number {float(label)!r}"
-    if isinstance(label, datetime.datetime):  # a Timestamp is one, and equal to it
-        return f"time {label.isoformat()}"
+    if isinstance(label, datetime.datetime):  # a Timestamp is one, and equal to it; so is the same moment in another zone
+        return f"time {(label if label.tzinfo is None else label.astimezone(datetime.UTC)).isoformat()}"
     return f"{type(label).__name__} {label}"
 
 

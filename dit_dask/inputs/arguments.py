@@ -45,8 +45,8 @@ def to_document(value: Any) -> Any:
         return {key: to_document(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_document(item) for item in value]
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 

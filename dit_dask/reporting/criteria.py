@@ -176,8 +176,13 @@ def _values(row: CriterionFigure, summaries: Sequence[TestSummary], measures: En
     if row.measure == TEST:
         figures: list[tuple[Any, str]] = [(one.figure(row.figure), one.test) for one in summaries if one.is_sanitised]
     else:
-        figures = [(entry.more.get(row.figure), entry.id) for entry in _released(measures) if entry.measure == row.measure]
+        figures = [(entry.more.get(row.figure), entry.id) for entry in _released(measures) if _tells(entry, row)]
     return [(float(value), source) for value, source in figures if _is_number(value)]
+
+
+def _tells(entry: MeasureEntry, row: CriterionFigure) -> bool:
+    """Whether a result has a figure that is about persons."""
+    return entry.measure == row.measure and "note" not in entry.more
 
 
 def _is_number(value: object) -> bool:

@@ -147,6 +147,7 @@ def test_the_report_and_the_terminal_show_original_and_releases_side_by_side(tmp
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert any(line.split() == ["attack", "original", "mondrian", "k=5", "mondrian", "k=20"] for line in lines)
+    assert any(line.split() == ["attack", "of", "rate", "by", "chance", "corrected", "about", "persons"] for line in lines)
     folder = Path(lines[-1])
     report = (folder / "report.html").read_text()
     assert "Attacks on the releases" in report

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -145,8 +146,9 @@ def test_arguments_are_checked_like_a_config(message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_tuples_and_numbers_of_numpy_are_as_good_as_those_of_a_config() -> None:
-    tests = ({"sanitizer": {"name": "mondrian", "k": (np.int64(2), 8)}},)
+@pytest.mark.parametrize("sizes", [(np.int64(2), 8), np.array([2, 8])])
+def test_tuples_and_numbers_of_numpy_are_as_good_as_those_of_a_config(sizes: Any) -> None:
+    tests = ({"sanitizer": {"name": "mondrian", "k": sizes}},)
     result = dit.audit(datasets.census(60), schema=SCHEMA, tests=tests, limit=np.int64(30), claims="report", controls=False)
     assert result.summary["records"].tolist() == [30, 30]
     assert not result.verdict.has_controls

@@ -197,6 +197,14 @@ def test_a_sample_tries_so_many_attacks_and_estimates_the_same_risk() -> None:
     assert np.isfinite(links.successes["links"]).sum() == 200
 
 
+def test_predicates_have_no_more_columns_than_the_tables() -> None:
+    training, release, control = (frame[["age", "income"]] for frame in leaking_tables(100, 20))
+    found = [dit.singling_out(training, release, control, columns_of_predicate=width) for width in (None, 2)]
+    assert found[0].results == found[1].results
+    with pytest.raises(dit.InputError, match="from 1 to the 2 columns; got 3"):
+        dit.singling_out(training, release, control, columns_of_predicate=3)
+
+
 def test_missing_values_are_equal_to_each_other_and_far_from_all_others() -> None:
     training = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": ["x", None, "y"], "s": list("uvw")})
     found = dit.attribute_inference(training, training, training, ["s"], known=["a", "b"]).results[0]

@@ -73,6 +73,7 @@ MIXED: dict[str, list[Any]] = {
     "numbers and texts": [1, "1", 2, "2", 1.0, "1"],
     "decimals": [Decimal("1"), Decimal("1.0"), Decimal("1.10"), Decimal("1.1"), 1, 1.0],
     "decimals and floats": [Decimal("0.5"), 0.5, Decimal("0.1"), 0.1, 1, Decimal(1)],
+    "zones": [pd.Timestamp("2020-01-01", tz="UTC"), 2, 3, pd.Timestamp("2020-01-01T01:00", tz="Europe/Madrid"), 2, None],
     "times": [pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-01").to_pydatetime(), 3, "3", None, None],
 }
 
@@ -120,10 +121,17 @@ def test_a_rate_outside_its_interval_says_why() -> None:
 def test_attacks_on_records_of_nobody_are_marked() -> None:
     tests = [{"sanitizer": name, "repeats": 2, "records": {"sample": 2}} for name in ("marginals", "resample")]
     tests.append({"sanitizer": {"name": "mondrian", "k": 5}, "records": {"sample": 2}})
-    attack = {"name": "discrimination", "attack": "homogeneity"}
-    found = dit.audit(TABLE.astype({"town": str, "job": str}), schema=SCHEMA, tests=tests, measures=[attack], seed=1)
-    notes = {(entry["sanitizer"] or {"name": "raw"})["name"]: "note" in entry for entry in found.measures}
-    assert notes == {"raw": False, "mondrian": False, "marginals": True, "resample": True}
+    attacks = [{"name": "discrimination", "attack": "homogeneity"}, "reidentification"]
+    gates = ["reidentification <= 0.9", "reidentification.prosecutor <= 0", "discrimination <= 1"]
+    table = TABLE.astype({"town": str, "job": str})
+    found = dit.audit(table, schema=SCHEMA, tests=tests, measures=attacks, gates=gates, seed=1)
+    for name in ("discrimination", "reidentification"):
+        entries = [entry for entry in found.measures if entry["measure"] == name]
+        notes = {(entry["sanitizer"] or {"name": "raw"})["name"]: "note" in entry for entry in entries}
+        assert notes == {"raw": False, "mondrian": False, "marginals": True, "resample": True}
+    judged = [one for one in found.verdict.verdicts if one.gate in gates]
+    assert [one.status for one in judged if "marginals" in one.test] == ["inconclusive"] * 3  # neither good nor bad
+    assert {one.status for one in judged if "mondrian" in one.test} == {"passed", "failed"}
 
 
 def test_a_synthetic_table_is_marked_even_if_it_has_no_value_too_often() -> None:

@@ -261,6 +261,16 @@ def test_persons_with_several_rows_are_matched_by_subject_and_leave_with_all_of_
     assert entry["in_both"] == len(set(tables[0]["who"]) & set(tables[1]["who"]))
     assert entry["delta"] is not None
     assert entry["smallest_intersection"] <= entry["smallest_intersection_rows"]
+    _, named = audit_both(tmp_path, *tables, schema=SCHEMA | {"subject": "who"}, match={"key": "who"})  # the same, by its name
+    assert {**named, "id": "", "parameters": {}} == {**entry, "id": "", "parameters": {}}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_row_order_changes_no_bit_of_means(tmp_path: Path, seed: int) -> None:
+    first, second = snapshots(seed, people=120, shown=100)
+    _, entry = audit_both(tmp_path, first, second)
+    _, shuffled = audit_both(tmp_path, first, second.sample(frac=1, random_state=seed))
+    assert shuffled == entry
 
 
 def test_rows_of_equal_quasi_identifiers_are_linked_only_where_nobody_else_has_them(tmp_path: Path) -> None:

@@ -164,6 +164,23 @@ def test_a_sanitizer_of_which_nothing_is_known_is_inconclusive(sanitizer: dict[s
     assert reason in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("sanitizer", "gate", "status"),
+    [
+        ({"name": "full-domain", "k": 5, "bands": {"age": [4, 12]}}, "downcoding <= 0.2", "inconclusive"),  # 2 of 12 rows
+        ({"name": "full-domain", "k": 5, "bands": {"age": [4, 12]}}, "downcoding <= 0.1", "passed"),
+        ({"name": "mondrian", "k": 5}, "downcoding <= 1", "inconclusive"),
+        ({"name": "mondrian", "k": 5}, "downcoding <= 0.5", "passed"),
+    ],
+)
+def test_a_limit_that_no_proof_could_exceed_is_no_pass(sanitizer: dict[str, Any], gate: str, status: str) -> None:
+    frame = pd.DataFrame({"age": [*range(20, 32)], "illness": ["x", "y"] * 6})
+    schema = {"quasi_identifiers": {"age": {"kind": "numeric"}}, "sensitive": "illness"}
+    tests = [{"sanitizer": sanitizer}]
+    result = dit.audit(frame, schema=schema, tests=tests, measures=["downcoding"], gates=[gate], controls=False)
+    assert [one.status for one in result.verdict.verdicts if one.gate == gate] == [status]
+
+
 def test_a_measure_of_releases_needs_one() -> None:
     frame = pd.DataFrame({"age": [*range(20, 32)], "illness": ["x", "y"] * 6})
     schema = {"quasi_identifiers": {"age": {"kind": "numeric"}}, "sensitive": "illness"}

@@ -105,14 +105,19 @@ LABELS = np.array([f"P-{number:05d}" for number in range(1800)], object)
             "column 'id' numbers or names the rows",
         ),
         (
+            tuple(pd.DataFrame({"id": LABELS[600 * place :][:600]}) for place in (1, 0, 2)),
+            "column 'id' numbers or names the rows",
+        ),
+        (
             (TRAINING, FRESH.assign(town=np.where(np.arange(600) < 200, LABELS[:600], FRESH["town"])), HOLDOUT),
             "33.3% of the synthetic cells of 'town' have labels that no real record has",
         ),
     ],
 )
 def test_tables_that_cannot_be_judged_do_not_pass(tables: tuple[pd.DataFrame, ...], words: str) -> None:
-    found = dit.closeness(*tables, "gower")
-    assert found.passed is None
+    for distance in ("gower", "buckets"):
+        found = dit.closeness(*tables, distance)
+        assert found.passed is None
     assert words in found.reason
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import integrate
 from scipy.special import comb
 
 import dit_dask as dit
@@ -129,6 +130,39 @@ def test_the_expected_inverse_is_the_sum_over_sizes_of_the_population() -> None:
     # the closed form that sdcMicro documents for a sample unique
     assert expected_inverse(np.array([1]), 0.1)[0] == pytest.approx(0.1 / 0.9 * math.log(10), rel=1e-12)
     assert expected_inverse(np.array([3]), 1.0)[0] == 1 / 3
+
+
+def test_the_expected_inverse_of_large_classes_is_a_number() -> None:
+    # E[1 / F] is the integral of E[exp(-t F)] over t > 0; with u = (π exp(-t) / (1 − (1 − π) exp(-t)))^f it is the one below
+    size = np.array([39, 40, 41, 100, 103, 150, 5_000])
+    for fraction in (0.0075, 0.05, 0.5):
+        expected = [
+            integrate.quad(lambda u, f=f, π=fraction: π / (π + (1 - π) * u ** (1 / f)) / f, 0, 1, epsabs=0, epsrel=1e-12)[0]
+            for f in size
+        ]
+        assert expected_inverse(size, fraction) == pytest.approx(expected, rel=1e-10)  # as exact as the integral
+
+
+def test_row_order_changes_no_bit_of_mean_risks() -> None:
+    frame = people(300, 4, persons=150)
+    found = []
+    for rows in (frame, frame.sample(frac=1, random_state=1)):
+        measures = ["reidentification", {"name": "reidentification", "population_size": 20_000}]
+        tests = [{"sanitizer": {"name": "mondrian", "k": 3}}]
+        schema = SCHEMA | {"subject": "who"}
+        found.append(dit.audit(rows, schema=schema, tests=tests, measures=measures, controls=False).measures)
+    assert found[0] == found[1]
+
+
+def test_a_limit_that_no_risk_exceeds_is_no_pass() -> None:
+    frame = people(200, 5)
+    arguments = {"schema": SCHEMA, "measures": ["reidentification"], "controls": False}
+    tests = [{"sanitizer": {"name": "mondrian", "k": 5}}]
+    gates = ["reidentification.prosecutor <= 1", "reidentification.smallest_class >= 1", "reidentification <= 0.2"]
+    found = dit.audit(frame, tests=tests, gates=gates, **arguments).verdict.verdicts
+    assert {one.gate: one.status for one in found if one.gate in gates} == dict(
+        zip(gates, ("inconclusive", "inconclusive", "passed"), strict=True)
+    )
 
 
 def test_zayatz_by_hand() -> None:

@@ -175,7 +175,8 @@ def test_the_command_shows_sequences_and_refuses_wrong_options_with_code_two(tmp
     document = {"version": 1, "data": {"source": "visits.csv"}, "schema": SCHEMA, "tests": [], "measures": [MEASURE]}
     (tmp_path / "visits.json").write_text(json.dumps(document | {"gates": ["accuracy.length_tvd <= 0.5"]}))
     done = command("run", tmp_path / "visits.json", "--out", tmp_path / "runs")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
+    assert "have labels that the original does not have" in done.stdout  # so no figure of accuracy passes
     folder = Path(done.stdout.splitlines()[-1])
     report = (folder / "report.html").read_text("utf-8")
     for words in ("Sequences", "number of events", "if unrelated", "step.1: "):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_one_size_and_a_level_can_be_configured() -> None:
     assert list(entries["accuracy"]["by_ways"]) == ["2"]
     assert entries["accuracy"]["unseen"] == {"town": 0.0, "job": 0.0}
     assert (entries["closeness"]["level"], entries["closeness"]["passed"]) == (0.05, None)
-    with pytest.raises(dit.InputError, match=r"measures\[0\].level must be a number between 0 and 1; got 2"):
+    with pytest.raises(dit.InputError, match=r"measures\[0\].level must be a number from 0.0001 to below 1; got 2"):
         dit.audit(FRAME[:300], schema=schema, tests=tests, measures=[measures[1] | {"level": 2}])
 
 
@@ -128,3 +129,26 @@ def test_times_and_numbers_that_differ_a_little_are_different() -> None:
         frames = [pd.DataFrame({"x": cells, "y": 1}) for cells in (values, pd.Series(list(later), dtype=object))]
         assert min(distances(*frames, "categorical", ["gower"])) > 0
         assert max(distances(*frames, "numeric", ["gower"])) > 0
+
+
+@pytest.mark.parametrize(
+    ("column", "doubt"),
+    [
+        (["code", "x", "y", 2000], "100.0% of the synthetic cells of 'code' have labels that the original does not have"),
+        (["code", "x", "x", 2000], None),
+        (["code", "x", "x", 10**9], "column 'code' numbers or names the rows"),
+    ],
+)
+def test_unseen_and_unique_labels_are_never_a_pass(tmp_path: Path, column: list[Any], doubt: str | None) -> None:
+    name, *prefixes, labels = column
+    tables = []
+    for seed, prefix in enumerate(prefixes):
+        rng = np.random.default_rng(seed)
+        codes = [f"{prefix}{number}" for number in rng.integers(0, labels, 4000)]
+        tables.append(pd.DataFrame({"age": rng.integers(18, 60, 4000), name: codes, "illness": rng.choice(list("abc"), 4000)}))
+    tables[1].to_csv(tmp_path / "synthetic.csv", index=False)
+    schema = {"quasi_identifiers": {"age": {"kind": "numeric"}, name: {"kind": "categorical"}}, "sensitive": "illness"}
+    measure = {"name": "accuracy", "synthetic": str(tmp_path / "synthetic.csv"), "ways": 1}
+    found = dit.audit(tables[0], schema=schema, measures=[measure], gates=["accuracy <= 0.2"], controls=False).verdict
+    assert found.status == ("passed" if doubt is None else "inconclusive")
+    assert doubt is None or doubt in found.verdicts[0].reason

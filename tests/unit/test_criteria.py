@@ -90,6 +90,14 @@ def test_the_worst_release_is_shown_and_the_original_is_not() -> None:
     assert [(one.value, one.source) for one in singling.figures] == [(0.2, "five")]
 
 
+def test_figures_of_records_that_are_nobodys_answer_nothing_and_judge_nothing() -> None:
+    synthetic = entry("reidentification", "drawn", {"name": "marginals"}, prosecutor=1.0, note="its values belong to no person")
+    (singling, *_) = describe_criteria([], [synthetic], RunVerdict())
+    assert not singling.figures
+    for figures in ({"risk": 0.0}, {"risk": 1.0}):
+        assert judged("linkability.risk <= 0.5", **figures, note="nobody's") == "inconclusive"
+
+
 def test_tests_answer_with_their_smallest_class_and_their_delta() -> None:
     tests = (summary("a", smallest_class=5, delta=0.2), summary("b", smallest_class=3, delta=0.1))
     found = {one.name: one for one in describe_criteria(tests, [], RunVerdict())}

@@ -79,7 +79,8 @@ def test_wrong_parameters_of_accuracy(options: dict, message: str) -> None:
     ("options", "message"),
     [
         ({"distance": "goower"}, "distance: unknown 'goower'; did you mean 'gower'?"),
-        ({"level": 1.0}, "level must be a number between 0 and 1; got 1.0"),
+        ({"level": 1.0}, "level must be a number from 0.0001 to below 1; got 1.0"),
+        ({"level": 1e-9}, "level must be a number from 0.0001 to below 1; got 1e-09"),  # ten billion relabellings
         ({"bins": 0}, "bins must be an integer from 2"),
     ],
 )

@@ -21,7 +21,7 @@ def singling_out(
     synthetic: pd.DataFrame,
     holdout: pd.DataFrame,
     *,
-    columns_of_predicate: int = singling.COLUMNS_OF_PREDICATE,
+    columns_of_predicate: int | None = None,
     sets: int = singling.SETS,
     sample: int | None = None,
     confidence: float = CONFIDENCE,
@@ -38,7 +38,7 @@ def singling_out(
     holdout
         Records of the same population that it was not shown: the control.
     columns_of_predicate
-        How many columns a predicate of several columns has.
+        How many columns a predicate of several columns has; by default 3, or all if there are fewer.
     sets
         How many column sets are drawn for every synthetic record.
     sample

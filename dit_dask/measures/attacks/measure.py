@@ -135,6 +135,11 @@ def _present(entries: Entries) -> list[Section]:
 
 
 def _build_singling_out(parameters: Mapping[str, Any], context: Context) -> AttackMeasure:
+    width, columns = parameters["columns_of_predicate"], len(_list_compared(parameters, context))
+    if width is not None and width > columns:
+        raise InputError(
+            f"{context.where}.columns_of_predicate must be an integer from 1 to the {columns} columns; got {width}"
+        )
     attack = partial(
         singling_out.attack_singling_out,
         columns_of_predicate=parameters["columns_of_predicate"],
@@ -186,10 +191,14 @@ def _secrets(parameters: Mapping[str, Any], context: Context) -> Sequence[str]:
     return context.schema.sensitive.columns if parameters["synthetic"] is None else context.secrets
 
 
+def _list_compared(parameters: Mapping[str, Any], context: Context) -> list[str]:
+    seen = [*(one.name for one in context.schema.quasi_identifiers), *_secrets(parameters, context)]
+    return list(parameters["columns"] or seen)
+
+
 def _check_known(names: Sequence[str], parameters: Mapping[str, Any], context: Context, key: str) -> None:
     """Refuse columns that the attack does not see."""
-    seen = [*(one.name for one in context.schema.quasi_identifiers), *_secrets(parameters, context)]
-    compared = list(parameters["columns"] or seen)
+    compared = _list_compared(parameters, context)
     for name in names:
         if name not in compared:
             raise unknown(f"{context.where}.{key}", name, compared)
@@ -221,7 +230,7 @@ def _kind(own: Mapping[str, Field], build: Callable[[Mapping[str, Any], Context]
 SINGLING_OUT = _kind(
     {
         "columns_of_predicate": Field(
-            Integer(1), singling_out.COLUMNS_OF_PREDICATE, description="columns of a predicate of several columns"
+            Integer(1), None, description="columns of a predicate of several columns; by default 3, or all if there are fewer"
         ),
         "sets": Field(Integer(1), singling_out.SETS, description="column sets that are drawn for every published record"),
     },

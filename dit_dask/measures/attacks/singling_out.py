@@ -79,7 +79,7 @@ class Predicates:
 
 def attack_singling_out(
     tables: AttackTables,
-    columns_of_predicate: int = COLUMNS_OF_PREDICATE,
+    columns_of_predicate: int | None = None,
     sets: int = SETS,
     sample: int | None = None,
     confidence: float = CONFIDENCE,
@@ -87,6 +87,8 @@ def attack_singling_out(
     """Learn predicates from every published record, and try them on the training records and on the control."""
     check_confidence(confidence)
     columns = list(tables.columns.values())
+    if columns_of_predicate is None:
+        columns_of_predicate = min(COLUMNS_OF_PREDICATE, len(columns))
     if not 1 <= columns_of_predicate <= len(columns):
         raise InputError(
             f"columns_of_predicate must be an integer from 1 to the {len(columns)} columns; got {columns_of_predicate}"

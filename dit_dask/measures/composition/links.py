@@ -40,10 +40,11 @@ class Links:
 
 
 def find_links(first: ReleaseOrigin, second: ReleaseOrigin, match: str, key: str | None) -> Links:
-    """Find the persons of both tables; by subject a person may have several rows, and every pair of them is a link."""
+    """Find the persons of both tables; a subject of both may have several rows, and every pair of them is a link."""
     sides = [_ids(origin, other, match, key) for origin, other in ((first, second), (second, first))]
     ids, known = _number_alike(sides)
-    has_several = match == SUBJECT
+    subjects = {origin.rows.table.schema.subject for origin in (first, second)}
+    has_several = match == SUBJECT or (key is not None and subjects == {key})
     usable = [known_one & (has_several | ~_repeated(one)) for one, known_one in zip(ids, known, strict=True)]
     ambiguous = 0 if has_several else int(np.isin(ids[0], ids[1][known[1]])[known[0] & ~usable[0]].sum())
     rows = [np.flatnonzero(one) for one in usable]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -239,7 +240,12 @@ def _describe_distances(distances: Floats, links: Links) -> dict[str, Any]:
     largest = distances.max(axis=0)
     named = {f"delta_{name}": float(value) for name, value in zip(ADVERSARIES, largest, strict=False)}
     alone = {"delta_first": float(largest[2]), "delta_second": float(largest[3])}
-    return {"delta": float(both.max()), **named, **alone, "mean": float(_by_person(both, links, np.fmax).mean())}
+    return {"delta": float(both.max()), **named, **alone, "mean": _mean(_by_person(both, links, np.fmax))}
+
+
+def _mean(figures: Floats) -> float:
+    """Return the mean, the same to the bit in any order."""
+    return math.fsum(figures) / len(figures)
 
 
 def _build(parameters: Mapping[str, Any], context: Context) -> Composition:
@@ -299,6 +305,7 @@ KIND = MeasureKind(
     ),
     _build,
     columns=_key_columns,
+    identifiers=_key_columns,
     audits=_audits,
     of_releases=lambda _parameters: True,
     sanitises=True,

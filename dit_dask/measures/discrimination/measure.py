@@ -12,6 +12,7 @@ import numpy as np
 from dit_dask.config.constraints import Choice, Field, Flag, Integer, ListOf, Number, Record, Text
 from dit_dask.config.registry import Context
 from dit_dask.errors import InputError, unknown
+from dit_dask.measures.applicability import NO_PERSONS, is_about_persons
 from dit_dask.measures.base import OTHER_TABLE, MeasureInput, MeasureKind, MeasureResult, Source
 from dit_dask.measures.discrimination import attacks
 from dit_dask.measures.discrimination.chance import chance_by_shuffling, chance_of_table, correct
@@ -30,16 +31,9 @@ from dit_dask.measures.discrimination.published import Members, count_rows, find
 from dit_dask.measures.discrimination.semantic import Semantic, number_groups, resolve_groups
 from dit_dask.values.release import Release
 from dit_dask.values.schema import MIN_DISCLOSED_COUNT
-from dit_dask.values.table import Table
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats, Ints
-
-
-NO_PERSONS = (
-    "the release has other records or counts than the table, as synthetic and noised releases have: its values belong to no "
-    "person, so the rate says what the release looks like, not what it tells about anybody; judge it by the inference test"
-)
 
 
 @dataclass(frozen=True)
@@ -179,7 +173,7 @@ class OfRelease:
             more |= self.sampling.interval(result.contingency, inputs)
         if self.attack != "identity":
             more |= self._chance(release, profile.rate.value, inputs)
-        more |= {"note": NO_PERSONS} if inputs.is_random or not _is_about_persons(release, table) else {}
+        more |= {} if is_about_persons(inputs) else {"note": NO_PERSONS}
         value = profile.rate.value
         if self.attack == "background-knowledge":  # what remains unknown to the attacker
             value = 1 - value
@@ -286,11 +280,6 @@ def _build(parameters: Mapping[str, Any], context: Context) -> OfTable | OfRelea
     if target is None and semantic is not None:
         raise InputError(f"{where}.semantic regroups a target column; {where}.target is missing")
     return OfTable(target, tuple(keys), groups, parameters["missing"], sampling, parameters["show_values"])
-
-
-def _is_about_persons(release: Release, table: Table) -> bool:
-    """Tell whether the published records stand for the persons of the table: noisy counts and synthetic rows do not."""
-    return bool((release.counts.sum(axis=0) <= np.bincount(table.secret, table.weights, release.counts.shape[1])).all())
 
 
 def _build_attack(parameters: Mapping[str, Any], context: Context, groups: Groups | None, sampling: Sampling) -> OfRelease:

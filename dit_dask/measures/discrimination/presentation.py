@@ -87,7 +87,7 @@ def _chance_levels(entries: Entries) -> list[Section]:
         if "chance" in entry.more or "note" in entry.more
     ]
     names = ("attack", "of", "rate", "by chance", "corrected", "about persons")
-    return [Section("Attacks and chance", ABOUT_CHANCE, names, rows, detail=True)] if rows else []
+    return [Section("Attacks and chance", ABOUT_CHANCE, names, rows)] if rows else []
 
 
 def _chance(entry: MeasureEntry) -> list[float | None]:

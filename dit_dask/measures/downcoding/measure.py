@@ -57,6 +57,8 @@ class Downcoding:
         value = _share(more["proved_cells"], more["generalised_cells"])
         if value is None:
             more["reason"] = "no cell is generalised"
+        # of one class at most two cells of each attribute: a limit above that could not be exceeded
+        more["attainable"] = {"value": CELLS / int(size.sum()) if proofs.of_one_class else 1}
         columns = {"proved": _of_rows(inputs, proofs)}
         return MeasureResult(value, by_value, inputs.rows.used, more, columns)
 

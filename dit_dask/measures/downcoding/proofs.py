@@ -6,7 +6,7 @@ two parts of which both must occur, at least two cells of the class are finer th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +31,7 @@ class Proofs:
     """Of each class c and attribute d: whether its value is generalised[c, d], whether two of its cells are proved[c, d] finer.
 
     The cells of a proof are one with codes low..left[c, d] and one with codes right[c, d]..high. `mixed` attributes are proved
-    to have different values within some class, which need not be known.
+    to have different values within some class, which need not be known. `of_one_class`: only one class can have a proof.
     """
 
     generalised: Bools
@@ -39,6 +39,7 @@ class Proofs:
     left: Ints
     right: Ints
     mixed: Ints
+    of_one_class: bool = False
 
     @classmethod
     def none(cls, release: Release) -> Proofs:
@@ -94,7 +95,7 @@ def first_of_two(hierarchy: Hierarchy, low: Ints, high: Ints) -> Ints:
 
 def prove_full_domain(sanitizer: FullDomain, release: Release) -> Proofs:
     """Lowering one attribute by a level must divide some class; if only one class can be divided, it is that one."""
-    proofs, lattice = Proofs.none(release), build_lattice(release.schema, sanitizer.bands)
+    proofs, lattice = replace(Proofs.none(release), of_one_class=True), build_lattice(release.schema, sanitizer.bands)
     size = release.counts.sum(axis=1)
     for place, levels in enumerate(lattice.levels):
         low, high, _ = release.published.ends(place)

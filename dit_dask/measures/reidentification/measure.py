@@ -11,6 +11,7 @@ import numpy as np
 from dit_dask.config.constraints import Field, Integer, Record
 from dit_dask.config.registry import Context
 from dit_dask.errors import InputError
+from dit_dask.measures.applicability import NO_PERSONS, is_about_persons
 from dit_dask.measures.base import OTHER_TABLE, Entries, MeasureInput, MeasureKind, MeasureResult, Section, Source
 from dit_dask.measures.reidentification.population import count_covered
 from dit_dask.measures.reidentification.risks import RiskFigures, class_sizes, expected_inverse, person_risks
@@ -25,7 +26,8 @@ ABOUT = (
     "The risk that a published row is linked to the right person by somebody who knows the quasi-identifiers. Prosecutor: one "
     "who knows that the person is in the table (1 / persons of the class). Journalist: one who does not (1 / persons of the "
     "class in the population). Marketer: one who links everybody (the mean). Persons who are unique among the published rows, "
-    "and in the population as estimated."
+    "and in the population as estimated. Risks are not about persons if the release has synthetic records or noisy counts: "
+    "nobody's row is there to be found."
 )
 
 
@@ -56,6 +58,8 @@ class ReidentificationMeasure:
             "persons": table.persons,
             "is_exact": sizes.is_exact,
         }
+        more["attainable"] = dict.fromkeys(("value", "prosecutor", "marketer", *figures.over, "smallest_class"), 1)
+        more |= {} if is_about_persons(inputs) else {"note": NO_PERSONS}
         columns = {"prosecutor": prosecutor[inputs.rows.index]}
         more |= self._in_population(inputs, sizes, table, columns)
         return MeasureResult(figures.largest, [], inputs.rows.used, more, columns)
@@ -112,12 +116,23 @@ def _tables(parameters: Mapping[str, Any]) -> dict[str, Source]:
 
 
 def _present(entries: Entries) -> list[Section]:
-    header = ("re-identification", "prosecutor", "marketer", "journalist", "over 9%", "uniques", "population uniques", "k-map")
+    header = (
+        "re-identification",
+        "prosecutor",
+        "marketer",
+        "journalist",
+        "over 9%",
+        "uniques",
+        "population uniques",
+        "k-map",
+        "about persons",
+    )
     rows = []
     for entry in entries:
         more = entry.more
         figures = [more.get(name) for name in ("prosecutor", "marketer", "journalist", "over_9_percent")]
-        rows.append([entry.id, *figures, more["sample_uniques"], more.get("population_uniques"), more.get("k_map")])
+        uniques = (more["sample_uniques"], more.get("population_uniques"), more.get("k_map"))
+        rows.append([entry.id, *figures, *uniques, "no" if "note" in more else "yes"])
     return [Section("Re-identification", ABOUT, header, rows)]
 
 

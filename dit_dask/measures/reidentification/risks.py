@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from dit_dask.values.release import Release
     from dit_dask.values.table import Table
 
+FEW, TERMS = 40, 64  # the terms of the series of a class of 40 persons fall below 1e-16 after 23
 THRESHOLDS = {"over_5_percent": 0.05, "over_9_percent": 0.09, "over_20_percent": 0.2, "over_33_percent": 0.33}
 
 
@@ -68,7 +70,12 @@ def expected_inverse(size: Ints, fraction: float) -> Floats:
         inverse: Floats = 1 / size
         return inverse
     # Euler's transformation, ₂F₁(f, f; f + 1; z) = (1 − z)^(1 − f) ₂F₁(1, 1; f + 1; z), whose terms are positive and small
-    risk: Floats = fraction / size * hyp2f1(1.0, 1.0, size + 1.0, 1 - fraction)
+    total = hyp2f1(1.0, 1.0, np.minimum(size, FEW) + 1.0, 1 - fraction)
+    term, series = np.ones(len(size)), np.ones(len(size))
+    for n in range(TERMS):
+        term *= (n + 1) / (size + 1 + n) * (1 - fraction)
+        series += term
+    risk: Floats = fraction / size * np.where(size > FEW, series, total)  # scipy's is NaN for some classes above 100
     return risk
 
 
@@ -85,4 +92,4 @@ class RiskFigures:
         """Summarise the risks of persons."""
         total = int(persons.sum())
         over = {name: int(persons[risk > limit].sum()) / total for name, limit in THRESHOLDS.items()}
-        return cls(float(risk.max()), float(risk @ persons / total), over)
+        return cls(float(risk.max()), math.fsum(risk * persons) / total, over)  # the same to the bit in any order

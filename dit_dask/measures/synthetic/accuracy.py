@@ -17,6 +17,7 @@ from dit_dask.kernels.crosstab import divergences
 from dit_dask.measures.synthetic.buckets import BucketedColumn, check_bins, put_in_buckets, stack_codes
 from dit_dask.measures.synthetic.columns import Column, align
 from dit_dask.measures.synthetic.discriminator import Discriminator, discriminate
+from dit_dask.measures.synthetic.guards import describe_unlike
 from dit_dask.measures.synthetic.sampling import expected_distances
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Accuracy:
     """Of each categorical column: the share of synthetic cells whose label the original does not have."""
     discriminator: Discriminator | None = None
     """How well a classifier tells the tables apart, if asked for; None also if a table is too small for it."""
+    doubts: tuple[str, ...] = ()
+    """Why a good score says nothing: columns that number or name the rows, labels that the original does not have."""
 
     @property
     def by_combination(self) -> Mapping[tuple[str, ...], Score]:
@@ -173,6 +176,7 @@ def accuracy(
         rows=(len(first), len(second)),
         unseen=MappingProxyType({column.name: _share_unseen(column) for column in aligned if column.kind == "categorical"}),
         discriminator=discriminate(aligned, seed) if discriminator else None,
+        doubts=tuple(describe_unlike(aligned)),
     )
 
 

@@ -68,6 +68,7 @@ class AccuracyMeasure:
             "by_column": {column: asdict(score) for column, score in result.by_column.items()},
             "by_ways": {str(ways): asdict(score) for ways, score in result.by_ways.items()},
             "unseen": dict(result.unseen),
+            "doubts": list(result.doubts),
             "discriminator_auc": None if result.discriminator is None else result.discriminator.auc,
             "discriminator_interval": None if result.discriminator is None else list(result.discriminator.interval),
             "combinations": result.possible,

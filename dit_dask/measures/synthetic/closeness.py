@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dit_dask.values.arrays import Floats, Ints
 
 LEVEL = 0.01
+LEAST_LEVEL = 0.0001  # ten relabellings must reach it by chance: their number would take hours
 TAILS = (0.01, 0.05)
 BLOCK = 10_000
 VIEW_RECORDS = 10_000
@@ -51,6 +52,8 @@ class Records:
     pool: Pool
     doubts: tuple[str, ...] = ()
     """Reasons why nothing can be passed."""
+    is_judged: bool = True
+    """Whether any column is left that does not number or name the rows."""
     _indexes: dict[View, Index] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -195,9 +198,9 @@ def encode_tables(
     aligned = align(frames, columns, kinds)
     metric, (training, synthetic, holdout) = encode(aligned, distance, bins)
     identifiers = find_identifiers(aligned)
-    judged = [column for column in aligned if column.name not in identifiers] or list(aligned)
-    pool, doubts = build_pool(judged, distance, bins, SEED), _find_doubts(judged, identifiers)
-    return Records(metric, training, synthetic, holdout, pool, doubts)
+    judged = [column for column in aligned if column.name not in identifiers]
+    pool, doubts = build_pool(judged or aligned, distance, bins, SEED), _find_doubts(judged, identifiers)
+    return Records(metric, training, synthetic, holdout, pool, doubts, bool(judged))
 
 
 def _find_doubts(judged: Sequence[Column], identifiers: Sequence[str]) -> tuple[str, ...]:
@@ -207,10 +210,10 @@ def _find_doubts(judged: Sequence[Column], identifiers: Sequence[str]) -> tuple[
     return (*numbered, *describe_unseen(judged))
 
 
-def check_level(level: Any) -> float:
+def check_level(level: Any, where: str = "level") -> float:
     """Accept a probability of false alarm."""
-    if not isinstance(level, int | float | np.number) or isinstance(level, bool) or not 0 < level < 1:
-        raise InputError(f"level must be a number between 0 and 1; got {level!r}")
+    if not isinstance(level, int | float | np.number) or isinstance(level, bool) or not LEAST_LEVEL <= level < 1:
+        raise InputError(f"{where} must be a number from {LEAST_LEVEL:g} to below 1; got {level!r}")
     return float(level)
 
 
@@ -226,10 +229,10 @@ def conclude(records: Records, results: Sequence[Neighbours], level: float, doub
     relabelling = Relabelling.of(records.pool.is_training, level, SEED)
     judgement, near, density = judge_findings(findings, relabelling)
     expected = relabelling.chosen / len(relabelling.is_training)
-    tests = tuple(_compare(result, expected, level) for result in judgement.families)
+    tests = tuple(_compare(result, expected, level) for result in judgement.families if records.is_judged)
     shared, shared_p = count_shared(records.pool.codes, relabelling)
     leak = None
-    if judgement.p > level:
+    if judgement.p > level and records.is_judged:
         leak = Planting(near, density, records.planted, joined["planted"], relabelling, judgement, level).smallest_leak()
     doubts = [*records.doubts, *([doubt] if doubt else [])]
     if shared_p <= SHARED_LEVEL:

@@ -24,7 +24,16 @@ from dit_dask.measures.base import (
 )
 from dit_dask.measures.synthetic.accuracy_measure import NO_RECORDS
 from dit_dask.measures.synthetic.buckets import MOST_BINS
-from dit_dask.measures.synthetic.closeness import CANNOT_SHOW, LEVEL, Closeness, Piece, Records, conclude, encode_tables
+from dit_dask.measures.synthetic.closeness import (
+    CANNOT_SHOW,
+    LEVEL,
+    Closeness,
+    Piece,
+    Records,
+    check_level,
+    conclude,
+    encode_tables,
+)
 from dit_dask.measures.synthetic.space import DISTANCES, Neighbours
 from dit_dask.measures.synthetic.tables import (
     COLUMNS,
@@ -145,11 +154,8 @@ def curve(synthetic: Floats, holdout: Floats) -> dict[str, list[float]]:
 def _build(parameters: Mapping[str, Any], context: Context) -> ClosenessMeasure:
     if not 2 <= parameters["bins"] <= MOST_BINS:
         raise InputError(f"{context.where}.bins must be an integer from 2 to {MOST_BINS}; got {parameters['bins']}")
-    if not 0 < parameters["level"] < 1:
-        raise InputError(f"{context.where}.level must be a number between 0 and 1; got {parameters['level']}")
-    return ClosenessMeasure(
-        parse_roles(parameters, context.where), parameters["distance"], parameters["bins"], parameters["level"]
-    )
+    level = check_level(parameters["level"], f"{context.where}.level")
+    return ClosenessMeasure(parse_roles(parameters, context.where), parameters["distance"], parameters["bins"], level)
 
 
 def _present(entries: Entries) -> list[Section]:

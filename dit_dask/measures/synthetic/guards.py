@@ -59,6 +59,25 @@ def describe_unseen(columns: Sequence[Column]) -> list[str]:
     return reasons
 
 
+def describe_unlike(columns: Sequence[Column]) -> list[str]:
+    """Return why the distributions of two tables cannot be judged: identifiers, and labels that only the second one has.
+
+    Buckets put both into Other. By chance the share of unseen labels is that of labels which occur once in the first table.
+    """
+    reasons = [f"column {name!r} numbers or names the rows: leave it out with columns" for name in find_identifiers(columns)]
+    for column in columns:
+        if column.kind != "categorical":
+            continue
+        first, second = column.cells
+        unseen = float((~np.isin(second, np.append(first, -1))).mean())
+        natural = float((np.bincount(first[first >= 0]) == 1).sum() / len(first))
+        if unseen > UNSEEN + 2 * natural:
+            reasons.append(
+                f"{unseen:.1%} of the synthetic cells of {column.name!r} have labels that the original does not have"
+            )
+    return reasons
+
+
 def count_shared(codes: Codes, relabelling: Relabelling) -> tuple[int, float]:
     """Return how many holdout records equal a training record, and how likely so many shared pairs are by chance.
 
