@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -86,14 +87,11 @@ class TestState:
         return {name: values[records] for name, values in self.source.values.estimates.items()}
 
     def all_estimates(self) -> Estimates:
-        """The estimates of all distinct records under audit, and of all audited rows."""
-        by_record, by_row = self.estimates(self.records), self.estimates(self.rows.record)
-        return Estimates(self.records, by_record, by_row, self.source.values.distance[self.rows.record], self.person)
-
-    @property
-    def person(self) -> Ints | None:
-        """The person of each audited row, where some have several."""
-        return None if self.rows.person_of is None else self.rows.person_of[self.rows.record]
+        """The estimates of all distinct records under audit, and of all audited rows; no rows where nothing is estimated."""
+        record = self.rows.record if self.source.values.estimates else self.rows.record[:0]
+        by_record, by_row = self.estimates(self.records), self.estimates(record)
+        person = None if self.rows.person_of is None else self.rows.person_of[record]
+        return Estimates(self.records, by_record, by_row, self.source.values.distance[record], person)
 
     def restore(self, folder: Folder, present: set[str]) -> None:
         """Take over the parts that an earlier session finished."""
@@ -164,15 +162,17 @@ class TestState:
         """
         if self.test.external is not None and self.test.external.match is not None:
             return Statistics({})
-        record = self.rows.record
-        known = self._known[record]
-        distance = np.where(known, np.nan_to_num(self._least()[record], posinf=np.inf), 0.0)
-        before, after = self.source.values.predicted[:, record]
+        records = self.rows.owned
+        known = self._known[records]
+        distance = np.where(known, np.nan_to_num(self._least()[records], posinf=np.inf), 0.0)
+        before, after = self.source.values.predicted[:, records]
         changed = known & (before != after) & (not self._draws_at_random)
-        first = self.rows.first[record] == np.arange(len(record))
-        if self.person is not None:
-            return describe(PersonDistances.of(self.person, distance, changed, first, {}).distribution())
-        return describe(Distribution.of(distance, first, int(changed.sum())))
+        if self.rows.person_of is not None:
+            everyone = np.ones(len(records), bool)
+            found = PersonDistances.of(self.rows.person_of[records], distance, changed, everyone, {})
+            return describe(replace(found, records=len(self.rows.record)).distribution())
+        rows = self.rows.counts[records]
+        return describe(Distribution.of_records(distance, rows, int(rows[changed].sum())))
 
     @property
     def _draws_at_random(self) -> bool:

@@ -51,6 +51,14 @@ class Distribution:
         distinct = np.bincount(inverse, weights=first, minlength=len(unique)).astype(np.int64)
         return cls(unique, np.bincount(inverse, minlength=len(unique)), distinct, changed, skipped)
 
+    @classmethod
+    def of_records(cls, distance: Floats, rows: Ints, changed: int) -> Distribution:
+        """Count distinct records with these distances, each of which stands for so many rows."""
+        unique, inverse = np.unique(distance, return_inverse=True)
+        # sums of counts below 2^53 are exact as floats
+        counted = np.bincount(inverse, weights=rows, minlength=len(unique)).astype(np.int64)
+        return cls(unique, counted, np.bincount(inverse, minlength=len(unique)), changed)
+
     @property
     def total(self) -> int:
         """How many persons were tested, each of them a row unless some have several."""

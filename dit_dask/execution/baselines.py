@@ -158,9 +158,11 @@ def distribution_over_rows(influence: Influence, rows: Any) -> Distribution:
     """The distribution of distinct records that stand for so many rows each."""
     gains = {name: GainTally.of(shifted, rows) for name, shifted in influence.shifts.items()}
     several = influence.shifts if len(influence.shifts) > 1 else {}
-    members = {name: _weighted(shifted.distance, rows, gains[name].marked(CHANGED)) for name, shifted in several.items()}
+    members = {
+        name: Distribution.of_records(shifted.distance, rows, gains[name].marked(CHANGED)) for name, shifted in several.items()
+    }
     changed = int(rows[influence.predicted != influence.predicted_without].sum())
-    return replace(_weighted(influence.distance, rows, changed), gains=gains, members=members)
+    return replace(Distribution.of_records(influence.distance, rows, changed), gains=gains, members=members)
 
 
 def distribution_over_persons(influence: Influence, person: Any, rows: int) -> Distribution:
@@ -172,9 +174,3 @@ def distribution_over_persons(influence: Influence, person: Any, rows: int) -> D
     ranks = np.arange(len(person))  # records are in lexicographic order
     gains = {name: tally_persons(shifted, person, ranks) for name, shifted in influence.shifts.items()}
     return replace(found, records=rows, gains=gains).distribution()
-
-
-def _weighted(distance: Any, rows: Any, changed: int) -> Distribution:
-    unique, inverse = np.unique(distance, return_inverse=True)
-    counted = np.bincount(inverse, weights=rows, minlength=len(unique)).astype(np.int64)
-    return Distribution(unique, counted, np.bincount(inverse, minlength=len(unique)), changed)
