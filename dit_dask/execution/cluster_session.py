@@ -45,11 +45,8 @@ class ClusterSession:
 
     def scatter(self, value: Any) -> Future:
         """Send a value to every worker; those of this machine map its large arrays instead of copying them."""
-        shared = scratch.SharedValue.of(value)
-        is_shared = shared.shares and self._workers_see_scratch()
-        if is_shared:
-            value = shared
-        sending = self._client.scatter(value, broadcast=True, hash=False, asynchronous=True)
+        shared = scratch.SharedValue.of(value, self._workers_see_scratch)
+        sending = self._client.scatter(value if shared is None else shared, broadcast=True, hash=False, asynchronous=True)
         sent = asyncio.run_coroutine_threadsafe(sending, self._client.loop.asyncio_loop)
         self._watchdog.reset()
         while not wait([sent], TICK_SECONDS).done:
@@ -60,7 +57,7 @@ class ClusterSession:
             future: Future = sent.result()
         except Exception as error:  # where a worker dies meanwhile, the scheduler fails in any of several ways
             raise LostWorkError(f"sending the data: {describe(error)[0]}") from error
-        if is_shared:
+        if shared is not None:
             self._shared[future.key] = shared  # its files are there as long as the session
         return future
 

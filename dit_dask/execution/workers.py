@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dit_dask.audit.grammar import read_gates
 from dit_dask.config.document import Config
 from dit_dask.inputs.partitions import source_bytes
 
@@ -37,5 +38,6 @@ def connect_early(workers: Workers, config: Config) -> Iterator[Workers]:
     if workers.connect is None or workers.only_if_long or source_bytes(config) < LARGE_BYTES:
         yield workers
         return
+    read_gates(config)  # what is wrong with them is said before a cluster is started
     with workers.connect() as client:
         yield replace(workers, connect=lambda: nullcontext(client), client=client)

@@ -109,16 +109,23 @@ def _view(content: mmap.mmap, shape: tuple[int, ...], kind: np.dtype[Any]) -> ND
     return np.frombuffer(content, kind).reshape(shape)
 
 
+class NotSharedError(Exception):
+    """Some process does not see the scratch files of this one."""
+
+
 class SharedPickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # untyped
     """Pickles a value for processes of this machine: they map its large arrays, which `kept` holds, instead of copying them."""
 
-    def __init__(self, file: io.BytesIO) -> None:
+    def __init__(self, file: io.BytesIO, may_share: Callable[[], bool]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self.kept: list[NDArray[Any]] = []
+        self._may_share = may_share
 
     def reducer_override(self, value: Any) -> Any:
         """Put the place of a mapped file where a large array is."""
         if type(value) is np.ndarray and value.nbytes >= SHARED_BYTES and value.dtype.kind in "biufSUmM":
+            if not self.kept and not self._may_share():
+                raise NotSharedError
             shared = value if mapped_file(value) is not None else _copy(value)
             place = mapped_file(shared)
             if place is not None:
@@ -139,17 +146,18 @@ class SharedValue:
         self._lock = Lock()
 
     @classmethod
-    def of(cls, value: Any) -> SharedValue:
-        """Pickle a value; large arrays that are in memory are copied to files."""
-        content = io.BytesIO()
-        pickler = SharedPickler(content)
-        pickler.dump(value)
-        return cls(content.getvalue(), pickler.kept)
+    def of(cls, value: Any, may_share: Callable[[], bool] = lambda: True) -> SharedValue | None:
+        """Pickle a value; large arrays that are in memory are copied to files.
 
-    @property
-    def shares(self) -> bool:
-        """Whether it has any array that is worth it."""
-        return bool(self._kept)
+        None if it has no such array, or may not be shared, which is only asked if it has.
+        """
+        content = io.BytesIO()
+        pickler = SharedPickler(content, may_share)
+        try:
+            pickler.dump(value)
+        except NotSharedError:
+            return None
+        return cls(content.getvalue(), pickler.kept) if pickler.kept else None
 
     def open(self) -> Any:
         """Return the value, the same one every time."""

@@ -133,7 +133,7 @@ def test_a_shared_value_is_small_however_often_it_is_sent_on_and_is_opened_once(
     large, small = np.arange(MIB), np.arange(3)
     value = {"large": large, "again": large, "turned": large.reshape(1024, -1).T, "small": small, "text": "word"}
     shared = scratch.SharedValue.of(value)
-    assert shared.shares
+    assert shared is not None
     once = pickle.dumps(shared)
     received = pickle.loads(once)
     opened = received.open()
@@ -153,7 +153,20 @@ def test_what_is_no_plain_array_is_pickled_as_it_is() -> None:
     hidden = np.ma.masked_array(np.arange(MIB), mask=np.arange(MIB) % 2)
     shared = scratch.SharedValue.of(hidden)
     assert shared.open().sum() == hidden.sum()
-    assert not scratch.SharedValue.of({"a": np.arange(3), "b": np.array(["x"] * 3, object)}).shares
+    assert scratch.SharedValue.of({"a": np.arange(3), "b": np.array(["x"] * 3, object)}) is None
+
+
+def test_a_value_without_large_arrays_asks_no_worker_and_one_that_may_not_be_shared_is_sent() -> None:
+    asked = []
+
+    def may_share() -> bool:
+        asked.append(True)
+        return False
+
+    assert scratch.SharedValue.of(np.arange(3), may_share) is None
+    assert not asked
+    assert scratch.SharedValue.of([np.zeros(scratch.SHARED_BYTES), np.ones(scratch.SHARED_BYTES)], may_share) is None
+    assert asked == [True]
 
 
 def test_a_token_is_seen_only_where_its_file_is() -> None:
