@@ -151,8 +151,10 @@ def test_a_shared_value_is_small_however_often_it_is_sent_on_and_is_opened_once(
 
 def test_what_is_no_plain_array_is_pickled_as_it_is() -> None:
     hidden = np.ma.masked_array(np.arange(MIB), mask=np.arange(MIB) % 2)
-    shared = scratch.SharedValue.of(hidden)
-    assert shared.open().sum() == hidden.sum()
+    shared = scratch.SharedValue.of({"hidden": hidden, "plain": np.arange(MIB)})
+    assert shared is not None
+    assert shared.open()["hidden"].sum() == hidden.sum()
+    assert scratch.SharedValue.of(hidden) is None
     assert scratch.SharedValue.of({"a": np.arange(3), "b": np.array(["x"] * 3, object)}) is None
 
 
