@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import mmap
 import os
-import pickle
+import pickle  # nosec B403 - values that Dask would pickle, among the same processes
 import shutil
 import tempfile
 import weakref
@@ -163,7 +163,8 @@ class SharedValue:
         """Return the value, the same one every time."""
         with self._lock:
             if not self._opened:
-                self._opened = (pickle.loads(self._content),)  # noqa: S301  from this process, or the one that started it
+                content = pickle.loads(self._content)  # noqa: S301 - from the process that started this one  # nosec B301
+                self._opened = (content,)
         return self._opened[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
