@@ -238,7 +238,8 @@ def _workers(client: Client | None) -> Workers:
 def _run(document: Mapping[str, Any], frame: pd.DataFrame | None, client: Client | None, *, quiet: bool | None) -> Result:
     checked = check_config(document, folder=str(Path.cwd()))
     shown = progress.choose_progress(quiet=quiet)
-    with connect_early(_workers(client), checked) as workers:
+    chosen = _workers(client)
+    with connect_early(chosen, checked) if frame is None else nullcontext(chosen) as workers:
         prepared = run.prepare(checked, frame, gather=Gatherer(workers.client, shown))
         finished = run.run(prepared, workers, shown)
     inputs = AuditInputs(prepared.config, prepared.rows, prepared.tests)
