@@ -14,6 +14,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -78,6 +79,11 @@ def write_table(data: Path, table: Table, path: Path) -> None:
             writer.write_table(chunk)
 
 
+def program(tree: Path, workers: int | None) -> str:
+    """How a row of a table is called."""
+    return str(tree) if workers is None else f"{tree}, {workers} workers"
+
+
 def run_all(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, Took]]:
     """Measure every table; by the names of tables and programs."""
     data, trees = options.data.absolute(), [code.absolute() for code in options.code]
@@ -95,15 +101,14 @@ def run_all(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, To
         for tree in trees if name in ("warm-up", *options.compared) else trees[:1]:
             for workers in options.workers:
                 chosen = () if workers is None else ("--workers", str(workers))
-                program = str(tree) if workers is None else f"{tree}, {workers} workers"
-                took[program], digest = audit(folder, tree, 0, *chosen)
+                took[program(tree, workers)], digest = audit(folder, tree, 0, *chosen)
                 digests.add(digest)
                 shutil.rmtree(folder / "runs-0")
         path.unlink()
         if name in TABLES:
             results[name] = took
             print(f"\n## {name}")
-            print_table(table.rows, {program: [one] for program, one in took.items()})
+            print_table(table.rows, {row: [one] for row, one in took.items()})
         if len(digests) > 1:
             differing.append(name)
     if differing:
@@ -122,9 +127,9 @@ def print_ratios(results: dict[str, dict[str, Took]], first: str) -> None:
         print(f"| {what} | {' | '.join(f'{figure:.2f}' for figure in figures)} |")
 
     for name, took in results.items():
-        for program, other in took.items():
-            if program != first:
-                show(f"{name}: {program} / {first}", ratios(other, took[first]))
+        for row, other in took.items():
+            if row != first:
+                show(f"{name}: {row} / {first}", ratios(other, took[first]))
     if {"jittered-20", "jittered-20-csv"} <= results.keys():
         show("CSV / Parquet", ratios(results["jittered-20-csv"][first], results["jittered-20"][first]))
     for small, large in GROWTH:
@@ -142,12 +147,12 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--code", type=Path, nargs="+", default=[ROOT])
     parser.add_argument("--compared", nargs="*", choices=TABLES, default=["jittered-20"])
-    parser.add_argument("--workers", type=int, nargs="+", default=[None], help="start so many, besides the default")
+    parser.add_argument("--workers", type=int, nargs="+", default=[None], help="have so many started, each in a run of its own")
     options = parser.parse_args()
-    options.workers = list(dict.fromkeys([None, *options.workers]))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # tables and runs are removed
     with tempfile.TemporaryDirectory() as name:
         results = run_all(options, Path(name))
-    print_ratios(results, str(options.code[0].absolute()))
+    print_ratios(results, program(options.code[0].absolute(), options.workers[0]))
 
 
 if __name__ == "__main__":
