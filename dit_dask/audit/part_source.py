@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 from dit_dask.audit.parts import Part, distance_column, part_name
 from dit_dask.engines import Influence
 from dit_dask.engines.gain import GainTally, Shift, tally_persons
-from dit_dask.values.arrays import count_values, first_positions
+from dit_dask.values.arrays import RowNumbers, count_values, first_positions, stretch_of
 
 if TYPE_CHECKING:
     from dit_dask.audit.plan import TestPlan
@@ -20,9 +20,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class Stretch:
+    """A stretch of what is as long as the table, from one row on: records, positions among the used rows and in the source."""
+
+    start: int
+    record: Ints | Codes
+    audited: Positions
+    row: Positions
+
+
+@dataclass(frozen=True, eq=False)
 class TestRows:
     """The audited rows of a test, cut into parts; record[n] is the record of each, `audited` their positions.
 
+    `row` has their positions in the source. All three begin at row `start` where only a stretch of them is there.
     `first[m]` is the place of the first row of each record. A part tallies the records that begin in it, in the order of
     `owned`, or where persons have several rows, the records of the persons who do; `owner` has their parts, ascending.
     """
@@ -33,7 +44,7 @@ class TestRows:
     boundaries: Ints
     record: Ints | Codes
     audited: Positions
-    source_row: Positions
+    row: Positions
     multiplicity: Ints
     first: Ints
     owned: Ints
@@ -41,6 +52,7 @@ class TestRows:
     counts: Ints
     person_of: Ints | None
     rank: Ints
+    start: int = 0
 
     @classmethod
     def of(cls, test: Test, plan: TestPlan) -> TestRows:
@@ -63,7 +75,7 @@ class TestRows:
             plan.boundaries,
             record,
             test.audited,
-            rows.source_row,
+            rows.source_row if len(test.audited) == rows.used else rows.source_row[np.asarray(test.audited)],
             rows.multiplicity,
             first,
             owned,
@@ -73,9 +85,22 @@ class TestRows:
             rank,
         )
 
-    def stretch(self, part: int) -> slice:
-        """The audited rows of a part."""
-        return slice(int(self.boundaries[part]), int(self.boundaries[part + 1]))
+    def stretch(self, parts: Sequence[int]) -> Stretch:
+        """What is as long as the table, for the parts from the first to the last of some."""
+        rows = slice(int(self.boundaries[min(parts)]), int(self.boundaries[max(parts) + 1]))
+        return Stretch(rows.start, self.record[rows], stretch_of(self.audited, rows), stretch_of(self.row, rows))
+
+    def cut_out(self, stretch: Stretch) -> TestRows:
+        """The same with only a stretch of what is as long as the table."""
+        return replace(self, record=stretch.record, audited=stretch.audited, row=stretch.row, start=stretch.start)
+
+    def _local(self, part: int) -> slice:
+        """Where a part's rows are in what is there."""
+        return slice(int(self.boundaries[part]) - self.start, int(self.boundaries[part + 1]) - self.start)
+
+    def records(self, part: int) -> Ints | Codes:
+        """The record of each of a part's rows."""
+        return self.record[self._local(part)]
 
     def size(self, part: int) -> int:
         """How many rows a part has."""
@@ -83,18 +108,22 @@ class TestRows:
 
     def positions(self, part: int) -> Ints:
         """The positions of a part's rows among the used ones."""
-        found: Ints = self.audited[self.stretch(part)]
+        found: Ints = self.audited[self._local(part)]
+        return found
+
+    def source_rows(self, part: int) -> Ints:
+        """The positions of a part's rows in the source."""
+        found: Ints = self.row[self._local(part)]
         return found
 
     def is_first(self, part: int) -> Bools:
         """Return (rows of the part,): whether each is the first audited one of its record."""
-        rows = self.stretch(part)
-        first: Bools = self.first[self.record[rows]] == np.arange(rows.start, rows.stop)
+        first: Bools = self.first[self.records(part)] == np.arange(self.boundaries[part], self.boundaries[part + 1])
         return first
 
     def persons(self, part: int) -> Ints | None:
         """The person of each of a part's rows, where some have several."""
-        return None if self.person_of is None else self.person_of[self.record[self.stretch(part)]]
+        return None if self.person_of is None else self.person_of[self.records(part)]
 
     def owned_by(self, part: int) -> Ints:
         """The records that are tallied in a part."""
@@ -102,7 +131,7 @@ class TestRows:
 
     def needed_by(self, part: int) -> Ints | Codes:
         """The records that a part waits for: those of its rows, and those whose gains it tallies."""
-        record = self.record[self.stretch(part)]
+        record = self.records(part)
         return record if self.person_of is None else np.concatenate([record, self.owned_by(part)])
 
     def tally(self, shifted: Shift, records: Ints) -> GainTally:
@@ -147,10 +176,18 @@ class PartSource:
     rows: TestRows
     values: RecordValues
 
+    def cut_out(self, stretch: Stretch) -> PartSource:
+        """The same with only a stretch of what is as long as the table."""
+        return replace(self, rows=self.rows.cut_out(stretch))
+
+    def without_rows(self) -> PartSource:
+        """The same without anything that is as long as the table: what workers are sent once."""
+        return self.cut_out(Stretch(0, self.rows.record[:0], RowNumbers(0), RowNumbers(0)))
+
     def part(self, part: int) -> Part:
         """The content of a part."""
         rows, values = self.rows, self.values
-        audited, record, owned = rows.positions(part), rows.record[rows.stretch(part)], rows.owned_by(part)
+        audited, record, owned = rows.positions(part), rows.records(part), rows.owned_by(part)
         further = {name: known[record] for name, known in values.estimates.items()}
         if len(values.shifts) > 1:
             further |= {distance_column(name): shifted.distance[record] for name, shifted in values.shifts.items()}
@@ -158,4 +195,4 @@ class PartSource:
         influence = Influence(values.distance[record], *sides, estimates=further)
         gains = {name: rows.tally(shifted.take(owned), owned) for name, shifted in values.shifts.items()}
         name = part_name(rows.test, part)
-        return Part(name, audited, rows.source_row[audited], rows.multiplicity[record], influence, gains)
+        return Part(name, audited, rows.source_rows(part), rows.multiplicity[record], influence, gains)

@@ -103,7 +103,7 @@ class TestState:
             found = read_part(folder, names[part], self.rows.positions(part), self._further)
             if found is None:
                 return None
-            records, places = np.unique(self.rows.record[self.rows.stretch(part)], return_index=True)
+            records, places = np.unique(self.rows.records(part), return_index=True)
             return found[0], records.astype(np.int64), found[1].influence.take(places)
 
         with ThreadPoolExecutor(READERS) as pool:  # storage answers slowly, but many at once

@@ -12,6 +12,7 @@ from dit_dask.config.document import TestConfig
 from dit_dask.engines import Procedure, ReleaseProcedure
 from dit_dask.measures.utility.figures import NO_UTILITY, Utility, measure_utility
 from dit_dask.sanitizers.claims import Recheck, claimed_k
+from dit_dask.values.arrays import RowNumbers
 from dit_dask.values.coarsening import Alternative, widen
 from dit_dask.values.table import Rows, Table
 
@@ -81,6 +82,11 @@ class Test:
     def repeats(self) -> int:
         """Releases a side."""
         return self.config.repeats or 1
+
+    def without_rows(self) -> Test:
+        """The same without anything that is as long as the table, which engines do not need."""
+        light = replace(self.rows, index=self.rows.index[:0], source_row=RowNumbers(0), further=())
+        return replace(self, rows=light, audited=RowNumbers(0), recoded=None)
 
     def sharing_key(self) -> Hashable:
         """Equal for tests whose adversaries can learn from the same releases."""

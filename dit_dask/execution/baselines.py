@@ -25,8 +25,8 @@ from dit_dask.engines.release_procedure import ReleaseProcedure
 from dit_dask.errors import DitError, InputError, class_name
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.session import TaskSession
-from dit_dask.values.arrays import count_values
-from dit_dask.values.table import Rows
+from dit_dask.values.arrays import Ints, count_values
+from dit_dask.values.table import Rows, Table
 
 MOST_TRAINED = 50  # records of a control whose adversaries must be trained for each
 SHARED_KEYS = ("encoder", "adversary", "prior", "distance", "records")
@@ -36,13 +36,26 @@ REFUSALS = (ArithmeticError, AttributeError, InputError, LookupError, RuntimeErr
 
 @dataclass(frozen=True, eq=False)
 class BaselinePlan:
-    """Tests that have one baseline: the same rows, adversaries and distance; the first stands for all."""
+    """Tests that have one baseline: the same rows, adversaries and distance; the first stands for all.
+
+    `rows[m]` counts the audited rows of each record, `sampled[m]` those of a sample of them if there are more.
+    """
 
     tests: tuple[str, ...]
     procedure: Procedure
-    rows: Rows
-    audited: Any
-    seed: int
+    table: Table
+    rows: Ints
+    sampled: Ints | None
+
+    @classmethod
+    def of(cls, test: Test, rows: Rows, seed: int) -> BaselinePlan:
+        """Count the rows of a test."""
+        audited, table, sampled = test.audited, rows.table, None
+        record = rows.index if len(audited) == rows.used else rows.index[np.asarray(audited)]
+        if len(audited) > MOST_TRAINED:
+            chosen = seeds.stream(seed, "control").choice(len(audited), MOST_TRAINED, replace=False)
+            sampled = count_values(record[np.sort(chosen)], table.distinct)
+        return cls((test.id,), test.procedure, table, count_values(record, table.distinct), sampled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +78,7 @@ def plan_baselines(tests: Sequence[Test], rows: Rows, seed: int) -> list[Baselin
         if key in plans:
             plans[key] = replace(plans[key], tests=(*plans[key].tests, test.id))
         else:
-            plans[key] = BaselinePlan((test.id,), test.procedure, own, test.audited, seed)
+            plans[key] = BaselinePlan.of(test, own, seed)
     return list(plans.values())
 
 
@@ -76,7 +89,7 @@ def execute_baselines(runner: TaskRunner, plans: Sequence[BaselinePlan], *, cont
         submitted = []
         for number, plan in enumerate(plans):
             shared, description = session.scatter(plan), f"{plan.tests[0]}: baseline"
-            is_needed = controls or plan.rows.table.subject is not None  # a real person of several rows may reach most
+            is_needed = controls or plan.table.subject is not None  # a real person of several rows may reach most
             futures = [session.submit(attainable_of, shared, key=f"attainable-{number}", description=description)]
             futures += [
                 session.submit(control_of, shared, name, key=f"control-{number}-{name}", description=description)
@@ -100,7 +113,7 @@ def control_of(plan: BaselinePlan, name: str) -> ControlSummary:
 def attainable_of(plan: BaselinePlan) -> Attainable | str | None:
     """On a worker: plant persons; the reason if an adversary refuses the release with one."""
     try:
-        return attainable_by(plan.procedure, plan.rows.table)
+        return attainable_by(plan.procedure, plan.table)
     except REFUSALS as error:
         return _reason(error)
 
@@ -109,7 +122,7 @@ def _join(plan: BaselinePlan, reached: Attainable | str | None, *controls: Contr
     listed = controls if shown else ()
     if isinstance(reached, str):
         return Baseline(plan.tests, None, listed, reached)
-    return Baseline(plan.tests, reached if plan.rows.table.subject is None else _at_least(reached, controls), listed)
+    return Baseline(plan.tests, reached if plan.table.subject is None else _at_least(reached, controls), listed)
 
 
 def _at_least(reached: Attainable | None, controls: Sequence[ControlSummary]) -> Attainable | None:
@@ -132,25 +145,22 @@ def _reason(error: Exception) -> str:
 
 def _control(name: str, procedure: Procedure, plan: BaselinePlan) -> ControlSummary:
     """Test a control on all audited rows, or on a sample of them if every adversary must be trained for each."""
-    audited, sampled = plan.audited, None
+    counts, sampled = plan.rows, None
     left_out: tuple[str, ...] = ()
     engine, _ = choose("auto", procedure, name)
     if engine == "mixed" and isinstance(procedure, ReleaseProcedure):
         fast = exact_adversaries(procedure)
         left_out = tuple(one for one in procedure.adversaries if one not in fast)
         procedure, engine = replace(procedure, adversaries=fast), "exact"
-    elif engine == "brute-force" and len(audited) > MOST_TRAINED:
-        rng, sampled = seeds.stream(plan.seed, "control"), MOST_TRAINED
-        audited = np.sort(rng.choice(audited, MOST_TRAINED, replace=False))
-    chosen = plan.rows.index if len(audited) == plan.rows.used else plan.rows.index[audited]
-    counts = count_values(chosen, plan.rows.table.distinct)
+    elif engine == "brute-force" and plan.sampled is not None:
+        counts, sampled = plan.sampled, MOST_TRAINED
     records = np.flatnonzero(counts)
     rows = counts[records]
-    influence = ENGINES[engine].influence(plan.rows.table, records, procedure)
-    if plan.rows.table.subject is None:
+    influence = ENGINES[engine].influence(plan.table, records, procedure)
+    if plan.table.subject is None:
         distribution = distribution_over_rows(influence, rows)
     else:
-        distribution = distribution_over_persons(influence, plan.rows.table.subject[records], int(rows.sum()))
+        distribution = distribution_over_persons(influence, plan.table.subject[records], int(rows.sum()))
     return ControlSummary(name, plan.tests, describe(distribution), describe_adversaries(distribution), sampled, left_out)
 
 

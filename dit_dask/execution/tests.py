@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dit_dask.audit.part_source import PartSource
+from dit_dask.audit.part_source import PartSource, Stretch
 from dit_dask.audit.parts import Part, PartFile, distance_column, part_name, read_part, write_part
 from dit_dask.audit.persons import PersonDistances, merge_persons
 from dit_dask.audit.state import TestState
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 FAN_IN = 8
 WARM_UP_RECORDS = 32
 COUNTED_PARTS = 8  # left to write, or it is done before anyone looks
-SENT_ROWS = 100_000  # rows of a test that are sent with every task
+SENT_RECORDS = 20_000  # of a test that are sent with every task
 
 
 class SharedTests:
-    """What every task needs, scattered once: the tests with their rows.
+    """What every task needs, scattered once: the tests with their tables, and with their rows if a sanitizer sees them.
 
     Each process adds to `warmed_up` the tests whose code it has compiled or loaded; that must not count as engine time.
     """
 
     def __init__(self, tests: Sequence[Test], warmed_up: Iterable[int] = ()) -> None:
-        self.tests = tests
+        self.tests = [test if test.external is not None else test.without_rows() for test in tests]
         self.warmed_up = set(warmed_up)
 
 
@@ -181,15 +181,14 @@ class TestTasks:
         state = self._states[test]
         for batch in state.batches(parts):
             if state.is_done:
-                content: Any = self._source(test)
+                content: Any = (self._source(test), state.rows.stretch(batch), batch)
                 write: Callable[..., list[PartFile]] = write_from
             else:
-                content, write = [state.source.part(part) for part in batch], write_parts
+                content, write = ([state.source.part(part) for part in batch],), write_parts
             future = self._session.submit(
                 write,
                 self._folder,
-                content,
-                *([batch] if write is write_from else []),
+                *content,
                 key=f"write-{state.test.id}-{batch[0]:05d}",
                 description=f"{state.test.id}: write of part {', '.join(map(str, batch))}",
                 priority=10,
@@ -197,11 +196,12 @@ class TestTasks:
             self._tasks[future] = WriteTask(test, batch)
 
     def _source(self, test: int) -> Any:
-        """What the parts of a test are made of: sent once to every worker, or with each task if it is small."""
+        """What the parts of a test are made of but its rows: sent once to every worker, or with each task if it is small."""
         if test not in self._sources:
             source = self._states[test].source
-            is_small = len(source.rows.record) < SENT_ROWS
-            self._sources[test] = source if is_small else self._session.scatter(source)
+            is_small = len(source.rows.first) < SENT_RECORDS
+            light = source.without_rows()
+            self._sources[test] = light if is_small else self._session.scatter(light)
         return self._sources[test]
 
     def reduce(self) -> list[Outcome]:
@@ -226,7 +226,7 @@ class TestTasks:
         level = []
         for batch in state.batches(range(state.plan.parts)):
             key = f"read-{identity}-{batch[0]:05d}"
-            arguments = self._folder, self._source(test), batch
+            arguments = self._folder, self._source(test), state.rows.stretch(batch), batch
             level.append(self._session.submit(distribution_of, *arguments, key=key, description=description, wanted=False))
         depth = 0
         while len(level) > 1:
@@ -276,22 +276,25 @@ def write_parts(folder: Folder, contents: Sequence[Part]) -> list[PartFile]:
     return [write_part(folder, content) for content in contents]
 
 
-def write_from(folder: Folder, source: PartSource, parts: Sequence[int]) -> list[PartFile]:
+def write_from(folder: Folder, source: PartSource, stretch: Stretch, parts: Sequence[int]) -> list[PartFile]:
     """On a worker: make a few parts and write them."""
-    return [write_part(folder, source.part(part)) for part in parts]
+    own = source.cut_out(stretch)
+    return [write_part(folder, own.part(part)) for part in parts]
 
 
-def distribution_of(folder: Folder, source: PartSource, parts: Sequence[int]) -> Distribution | PersonDistances:
+def distribution_of(
+    folder: Folder, source: PartSource, stretch: Stretch, parts: Sequence[int]
+) -> Distribution | PersonDistances:
     """On a worker: read a few parts back, so that the summary is of what is stored."""
-    distributions = []
+    distributions, rows = [], source.rows.cut_out(stretch)
     for part in parts:
-        name = part_name(source.rows.test, part)
-        found = read_part(folder, name, source.rows.positions(part))
+        name = part_name(rows.test, part)
+        found = read_part(folder, name, rows.positions(part))
         if found is None:
             raise RunError(
                 f"{folder.url}/{name} cannot be read back; the output must be one place for all workers and the client"
             )
-        distributions.append(part_distribution(found[1], source.rows.is_first(part), source.rows.persons(part)))
+        distributions.append(part_distribution(found[1], rows.is_first(part), rows.persons(part)))
     return merge_parts(distributions) if len(distributions) > 1 else distributions[0]
 
 

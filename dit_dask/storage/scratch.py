@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import mmap
 import os
-import pickle  # nosec B403 - values that Dask would pickle, among the same processes
+import pickle  # nosec B403
 import shutil
 import tempfile
 import weakref

@@ -50,25 +50,33 @@ def first_positions(index: Ints | Codes, size: int) -> Ints:
 
 @dataclass(frozen=True)
 class RowNumbers:
-    """The numbers 0, 1, … of all rows, where an array of them would take memory for nothing."""
+    """So many numbers from the first one on, where an array of them would take memory for nothing."""
 
     size: int
+    first: int = 0
 
     def __len__(self) -> int:
         return self.size
 
     def __getitem__(self, chosen: Any) -> Any:
         if isinstance(chosen, slice):
-            return np.arange(*chosen.indices(self.size))
+            return np.arange(*chosen.indices(self.size)) + self.first
         picked = np.asarray(chosen)
         if picked.dtype == bool:
-            return np.flatnonzero(picked)
+            return np.flatnonzero(picked) + self.first
         if ((picked < 0) | (picked >= self.size)).any():
             raise IndexError(f"row numbers must be below {self.size}")
-        return picked.astype(np.int64)[()]
+        return picked.astype(np.int64)[()] + self.first
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.arange(self.size, dtype=dtype)
+        return np.arange(self.first, self.first + self.size, dtype=dtype)
 
 
 Positions: TypeAlias = Ints | RowNumbers
+
+
+def stretch_of(positions: Positions, rows: slice) -> Positions:
+    """Return some consecutive positions, as numbers if they are."""
+    if isinstance(positions, RowNumbers):
+        return RowNumbers(rows.stop - rows.start, positions.first + rows.start)
+    return positions[rows]

@@ -80,7 +80,7 @@ def test_parts_of_few_rows_change_no_row_and_no_figure(
 
 def test_parts_have_the_same_bytes_whoever_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner, "MOST_ROWS", 40)
-    monkeypatch.setattr(tests, "SENT_ROWS", 0)  # workers make the parts from rows that they share
+    monkeypatch.setattr(tests, "SENT_RECORDS", 0)  # workers are sent once what they make the parts from
     monkeypatch.setattr(scratch, "IN_MEMORY_BYTES", 1)
     monkeypatch.setattr(scratch, "SHARED_BYTES", 1)
     config = check_config(
