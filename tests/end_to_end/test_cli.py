@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -126,7 +127,9 @@ def test_json_prints_one_document_and_nothing_else(config_file: Path, tmp_path: 
 def test_the_plan_as_json_says_what_would_be_done(config_file: Path) -> None:
     done = dit("plan", config_file, "--json", "--set", "cluster.workers=3")
     document = json.loads(done.stdout)
-    assert set(document) == {*KEYS, "workers", "seconds", "memory_bytes"}
+    assert set(document) == {*KEYS, "workers", "seconds", "memory_bytes", "source_bytes", "scratch", "scratch_bytes"}
+    assert document["source_bytes"] == (config_file.parent / "people.csv").stat().st_size
+    assert (document["scratch"], document["scratch_bytes"]) == (tempfile.gettempdir(), 0)  # so few rows stay in memory
     assert (document["status"], document["workers"], document["verdicts"]) == ("none", 3, [])
     assert [one["test"] for one in document["tests"]] == ["mondrian-k2", "mondrian-k5", "raw.conditional-frequency"]
     for one in document["tests"]:
