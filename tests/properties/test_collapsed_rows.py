@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from dit_dask.inputs.coded import to_frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs import collapsed
+from dit_dask.inputs.arrow import to_frame
 from dit_dask.inputs.code import code_rows
 from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, merge
 from dit_dask.storage import scratch
