@@ -88,7 +88,7 @@ class UsedRows:
 
     def column(self, name: str) -> Column:
         """The cells of a column that used rows have."""
-        counts, is_missing = self._counts(name)
+        counts, is_missing = self.counts(name)
         if not counts.any():
             raise InputError(f"column {name!r} has no value in any used row")
         cells, present = self.read.cells[self.read.names.index(name)], np.flatnonzero(counts)
@@ -101,7 +101,7 @@ class UsedRows:
 
         return Column(name, own, counts[present], bool(is_missing.any()), first_row)
 
-    def _counts(self, name: str) -> tuple[Ints, Bools]:
+    def counts(self, name: str) -> tuple[Ints, Bools]:
         """Return how many used rows have each cell of a column, and (combinations,) whether the cell is missing."""
         places, cells = self.places(name), self.read.cells[self.read.names.index(name)]
         is_missing = self.missing[name][places]
@@ -110,7 +110,7 @@ class UsedRows:
 
     def spread(self, name: str, codes: Codes, missing: int) -> Codes:
         """Return (combinations,) the codes of the cells of `column(name)`; a missing cell has a code of its own."""
-        counts, _ = self._counts(name)
+        counts, _ = self.counts(name)
         of_cell = np.full(len(counts) + 1, missing, np.int32)
         of_cell[np.flatnonzero(counts)] = codes
         return of_cell[self.places(name)]
@@ -192,7 +192,7 @@ def choose_rows(complete: int, config: Config) -> Ints | slice | None:
 
 def _number_persons(used: UsedRows, name: str) -> tuple[Ints | None, tuple[str, ...]]:
     """Return (combinations,) the persons, in the order in which they first appear, or None where nobody has several rows."""
-    counts, is_missing = used._counts(name)
+    counts, is_missing = used.counts(name)
     cells = used.read.cells[used.read.names.index(name)]
     if is_missing.any():
         column = Column(name, cells, counts, True, used.first_row)

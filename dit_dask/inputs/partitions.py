@@ -59,7 +59,7 @@ class PartitionReader:
 
     def partitions(self, path: str) -> list[Partition]:
         """Cut a file into parts, and check that it has the columns."""
-        if not path.endswith(".parquet"):
+        if not file_name(path).endswith(".parquet"):  # a web address may have more behind the name
             return [Partition(path)]
 
         def sizes(file: Any, where: str) -> list[int]:
@@ -98,7 +98,7 @@ class PartitionReader:
 
 
 def _is_excel(partition: Partition) -> bool:
-    return partition.path.endswith(".xlsx")
+    return file_name(partition.path).endswith(".xlsx")
 
 
 def _read_parquet(reader: PartitionReader, partition: Partition, file: Any, where: str) -> CollapsedRows:

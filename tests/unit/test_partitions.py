@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Sequence
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -121,3 +124,25 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"data.source: cannot read 1.parquet: ") as caught:
         read(tmp_path / "*.parquet")
     assert "\n" not in str(caught.value)
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves a folder, whatever stands behind the question mark."""
+
+    def log_message(self, *arguments: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_web_address_with_a_query_is_read_by_the_name_of_its_file(tmp_path: Path, ending: str) -> None:
+    path = write_groups(tmp_path / "table.parquet", [[1, 2], [3, 4]])
+    pq.read_table(path).to_pandas().to_csv(tmp_path / "table.csv", index=False)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(tmp_path)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/table.{ending}?token=0123"
+        found = load(checked(SCHEMA, data={"source": url}))
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert found.table.codes[found.index, 0].tolist() == [0, 1, 2, 3]
