@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,7 +37,7 @@ WHERE = "data.source"
 class Partition:
     """A file, or some row groups of one; only row groups say how many rows they have."""
 
-    path: str
+    path: str = field(repr=False)  # a web address may hold a token, and Dask logs the arguments of a failed task
     groups: tuple[int, ...] | None = None
     rows: int | None = None
 
@@ -105,7 +105,7 @@ def _read_parquet(reader: PartitionReader, partition: Partition, file: Any, wher
     import pyarrow as pa
 
     content, columns = open_parquet(file, reader.read_columns, where)
-    kinds = {field.name: field.type for field in content.schema_arrow}
+    kinds = {column.name: column.type for column in content.schema_arrow}
     texts = [name for name in columns if pa.types.is_string(kinds[name]) or pa.types.is_large_string(kinds[name])]
     content, _ = open_parquet(file, columns, where, texts)
     merger = Merger(where)

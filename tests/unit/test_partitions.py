@@ -20,6 +20,8 @@ from dit_dask.inputs import partitions
 from dit_dask.inputs.collapsed import CollapsedRows
 from dit_dask.inputs.load import load
 from dit_dask.inputs.partitions import Partition, PartitionReader, gather_here
+from dit_dask.inputs.read import TextRules
+from dit_dask.storage.location import Location
 from dit_dask.values.table import Rows
 from tests.audits import checked
 
@@ -146,3 +148,9 @@ def test_a_web_address_with_a_query_is_read_by_the_name_of_its_file(tmp_path: Pa
         server.shutdown()
         server.server_close()
     assert found.table.codes[found.index, 0].tolist() == [0, 1, 2, 3]
+
+
+def test_what_a_log_shows_of_a_part_has_no_token_and_no_credentials() -> None:
+    location = Location("https://host/table.parquet?token=canary", {"key": "canary"})
+    reader = PartitionReader(location, ("x",), TextRules())
+    assert "canary" not in repr((Partition("host/table.parquet?token=canary", (0,), 3), reader, reader.read))
