@@ -29,7 +29,7 @@ def excess_of(bounds: RowBounds) -> dict[str, Excess]:
 
 
 def _figures(side: Floats) -> dict[str, float]:
-    distribution = Distribution.of(side, np.ones(len(side), bool), 0)
+    distribution = Distribution.of(side, np.ones(len(side), np.int64), 0)
     figures = describe(distribution).labelled(BOUNDED)
     for name, keys in FURTHER_KEYS.items():
         statistic = by_name()[name]

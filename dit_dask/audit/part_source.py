@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dit_dask.audit.parts import Part, distance_column, part_name
+from dit_dask.audit.persons import PersonDistances
+from dit_dask.audit.statistics import Distribution
 from dit_dask.engines import Influence
 from dit_dask.engines.gain import GainTally, Shift, tally_persons
 from dit_dask.values.arrays import RowNumbers, count_values, first_positions, stretch_of
@@ -34,8 +36,8 @@ class TestRows:
     """The audited rows of a test, cut into parts; record[n] is the record of each, `audited` their positions.
 
     `row` has their positions in the source. All three begin at row `start` where only a stretch of them is there.
-    `first[m]` is the place of the first row of each record. A part tallies the records that begin in it, in the order of
-    `owned`, or where persons have several rows, the records of the persons who do; `owner` has their parts, ascending.
+    A part tallies the records that begin in it, in the order of `owned`, or where persons have several rows, the records of
+    the persons who do; `owner` has their parts, ascending. `counts[m]` are the audited rows of each record.
     """
 
     __test__ = False
@@ -46,7 +48,6 @@ class TestRows:
     audited: Positions
     row: Positions
     multiplicity: Ints
-    first: Ints
     owned: Ints
     owner: Ints
     counts: Ints
@@ -77,7 +78,6 @@ class TestRows:
             test.audited,
             rows.source_row if len(test.audited) == rows.used else rows.source_row[np.asarray(test.audited)],
             rows.multiplicity,
-            first,
             owned,
             owner,
             count_values(record, size),
@@ -116,15 +116,6 @@ class TestRows:
         found: Ints = self.row[self._local(part)]
         return found
 
-    def is_first(self, part: int) -> Bools:
-        """Return (rows of the part,): whether each is the first audited one of its record."""
-        first: Bools = self.first[self.records(part)] == np.arange(self.boundaries[part], self.boundaries[part + 1])
-        return first
-
-    def persons(self, part: int) -> Ints | None:
-        """The person of each of a part's rows, where some have several."""
-        return None if self.person_of is None else self.person_of[self.records(part)]
-
     def owned_by(self, part: int) -> Ints:
         """The records that are tallied in a part."""
         return self.owned[slice(*np.searchsorted(self.owner, (part, part + 1)))]
@@ -139,6 +130,14 @@ class TestRows:
         if self.person_of is None:
             return GainTally.of(shifted, self.counts[records])
         return tally_persons(shifted, self.person_of[records], self.rank[records])
+
+    def distribution(self, distance: Floats, changed: Bools, members: Mapping[str, Floats]) -> Distribution:
+        """How many audited rows, or persons, have each distance; arguments are of the records in `owned`."""
+        counts = self.counts[self.owned]
+        if self.person_of is not None:
+            return PersonDistances.of(self.person_of[self.owned], distance, changed, counts, members).distribution()
+        of_members = {name: Distribution.of(column, counts, 0) for name, column in members.items()}
+        return replace(Distribution.of(distance, counts, int(counts[changed].sum())), members=of_members)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +182,14 @@ class PartSource:
     def without_rows(self) -> PartSource:
         """The same without anything that is as long as the table: what workers are sent once."""
         return self.cut_out(Stretch(0, self.rows.record[:0], RowNumbers(0), RowNumbers(0)))
+
+    def distribution(self) -> Distribution:
+        """How many audited rows, or persons, have each distance."""
+        records, values = self.rows.owned, self.values
+        several = values.shifts if len(values.shifts) > 1 else {}
+        members = {name: shifted.distance[records] for name, shifted in several.items()}
+        before, after = values.predicted[:, records]
+        return self.rows.distribution(values.distance[records], before != after, members)
 
     def part(self, part: int) -> Part:
         """The content of a part."""

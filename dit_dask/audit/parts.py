@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,12 @@ COLUMNS = ("record", "row", "multiplicity", "distance", "predicted", "predicted_
 POSITIONS = 3  # the first columns say which rows these are; in the others skipped records have null
 DIGEST = b"dit_dask.digest"
 GAINS = b"dit_dask.gains"
+BLANK = b"0" * 64  # stands for the digest in the bytes that it is made of
+ENCODING: Mapping[str, Any] = {
+    "compression": "zstd",
+    "column_encoding": dict.fromkeys(COLUMNS[:POSITIONS], "DELTA_BINARY_PACKED"),  # they ascend or are small
+    "use_dictionary": list(COLUMNS[4:]),  # few different ones; distances have too many for a dictionary to pay
+}
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,13 @@ class PartFile:
     name: str
     rows: int
     digest: str
+
+
+class WrittenPart(NamedTuple):
+    """A part file, and what it says where another run was first and wrote something else."""
+
+    file: PartFile
+    other: Influence | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,35 +76,67 @@ def part_name(test: str, part: int) -> str:
     return f"records/{test}/part-{part:05d}.parquet"
 
 
-def write_part(folder: Folder, part: Part) -> PartFile:
-    """Write one part; the content digest goes into the file's own metadata, so that a resume can trust it.
+def write_part(folder: Folder, part: Part) -> WrittenPart:
+    """Write one part, with a digest of its own bytes in its metadata, so that a resume can trust it.
 
     A retried task or another run may have been here before: a part that is valid for this plan stays as it is.
     """
+    content = _encode(part)
+    own = PartFile(part.name, len(part.record), hashlib.sha256(content).hexdigest())
+    if not folder.create(part.name, content):
+        found = read_part(folder, part.name, part.record, tuple(part.influence.estimates))
+        if found is not None:
+            return WrittenPart(found[0], None if found[0] == own else found[1])
+        folder.write(part.name, content)
+    return WrittenPart(own)
+
+
+def _encode(part: Part) -> bytes:
+    """The bytes of a part file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    record, influence = part.record, part.influence
-    own = (record, part.row, part.multiplicity, influence.distance, influence.predicted, influence.predicted_without)
+    influence = part.influence
+    own = (part.record, part.row, part.multiplicity, influence.distance, influence.predicted, influence.predicted_without)
     arrays: tuple[NDArray[np.generic], ...] = (*own, *influence.estimates.values())
     skipped = np.isnan(influence.distance)  # written as null
     columns = [pa.array(array, mask=None if place < POSITIONS else skipped) for place, array in enumerate(arrays)]
-    table = pa.table(dict(zip((*COLUMNS, *influence.estimates), columns, strict=True)))
     gains = json.dumps({name: tally.document() for name, tally in part.gains.items()}).encode()
-    table = table.replace_schema_metadata({DIGEST: _content_digest(arrays, gains).encode(), GAINS: gains})
+    table = pa.table(dict(zip((*COLUMNS, *influence.estimates), columns, strict=True)))
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
+    with pq.ParquetWriter(buffer, table.schema, store_schema=False, **ENCODING) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({DIGEST: BLANK, GAINS: gains})
     content = buffer.getvalue()
-    if not folder.create(part.name, content):
-        found = read_part(folder, part.name, record, tuple(influence.estimates))
-        if found is not None:
-            return found[0]
-        folder.write(part.name, content)
-    return PartFile(part.name, len(record), hashlib.sha256(content).hexdigest())
+    place = content.rindex(BLANK)
+    return b"".join((content[:place], hashlib.sha256(content).hexdigest().encode(), content[place + len(BLANK) :]))
 
 
-def read_part(folder: Folder, name: str, record: Ints, added: Sequence[str] | None = None) -> tuple[PartFile, Part] | None:
-    """Return a part that is whole and holds exactly these records, and these further columns if they are named; else None."""
+def _has_own_digest(content: bytes, digest: bytes) -> bool:
+    """Tell whether a digest is that of all other bytes of a file."""
+    place = content.rfind(digest) if len(digest) == len(BLANK) else -1
+    if place < 0:
+        return False
+    rest = memoryview(content)
+    found = hashlib.sha256(rest[:place])
+    found.update(BLANK)
+    found.update(rest[place + len(BLANK) :])
+    return found.hexdigest().encode() == digest
+
+
+def read_tallies(folder: Folder, file: PartFile) -> dict[str, GainTally] | None:
+    """Return the tallies that a written part holds; None if the folder does not have the same bytes."""
+    import pyarrow.parquet as pq
+
+    content = folder.read(file.name)
+    if content is None or hashlib.sha256(content).hexdigest() != file.digest:
+        return None
+    gains = pq.read_metadata(io.BytesIO(content)).metadata[GAINS]
+    return {adversary: GainTally.read(tally) for adversary, tally in json.loads(gains).items()}
+
+
+def read_part(folder: Folder, name: str, record: Ints, added: Sequence[str]) -> tuple[PartFile, Influence] | None:
+    """Return what a part says, if it is whole and has exactly these records and these further columns; else None."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -99,22 +144,20 @@ def read_part(folder: Folder, name: str, record: Ints, added: Sequence[str] | No
     if content is None:
         return None
     try:
-        table = pq.read_table(io.BytesIO(content))
-        names = (*COLUMNS, *(name for name in table.column_names if name not in COLUMNS))
-        arrays = tuple(_filled(table.column(column)) for column in names)
-        metadata = table.schema.metadata or {}
-        gains = metadata[GAINS]
+        file = pq.ParquetFile(io.BytesIO(content))
+        if not _has_own_digest(content, (file.metadata.metadata or {})[DIGEST]):
+            return None
+        table = file.read()
     except (pa.ArrowException, KeyError, OSError, UnicodeError):
         return None
-    if metadata.get(DIGEST) != _content_digest(arrays, gains).encode() or not np.array_equal(arrays[0], record):
+    if table.column_names != [*COLUMNS, *added]:
         return None
-    further = dict(zip(names[len(COLUMNS) :], arrays[len(COLUMNS) :], strict=True))
-    if added is not None and list(further) != list(added):  # the digest does not cover the names of columns
+    columns = {column: _filled(table.column(column)) for column in table.column_names}
+    if not np.array_equal(columns["record"], record):
         return None
-    influence = Influence(arrays[3], arrays[4], arrays[5], estimates=further)
-    tallies = {adversary: GainTally.read(tally) for adversary, tally in json.loads(gains).items()}
-    file = PartFile(name, len(record), hashlib.sha256(content).hexdigest())
-    return file, Part(name, record, arrays[1], arrays[2], influence, tallies)
+    estimates = {column: columns[column] for column in added}
+    influence = Influence(columns["distance"], columns["predicted"], columns["predicted_without"], estimates=estimates)
+    return PartFile(name, len(record), hashlib.sha256(content).hexdigest()), influence
 
 
 def read_distances(folder: Folder, test: str) -> pd.DataFrame:
@@ -135,10 +178,3 @@ def _filled(column: Any) -> NDArray[Any]:
     absent = math.nan if pa.types.is_floating(column.type) else -1
     values: NDArray[Any] = column.fill_null(absent).to_numpy()
     return values
-
-
-def _content_digest(arrays: tuple[NDArray[np.generic], ...], gains: bytes) -> str:
-    content = hashlib.sha256(gains)
-    for array in arrays:
-        content.update(np.ascontiguousarray(array).tobytes())
-    return content.hexdigest()

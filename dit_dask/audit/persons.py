@@ -1,8 +1,8 @@
-"""Distances of persons who have several rows: the largest of their rows, merged from parts in any order."""
+"""Distances of persons who have several rows: the largest of their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dit_dask.audit.statistics import Distribution
-from dit_dask.engines.gain import GainTally, merge_tallies
+from dit_dask.engines.gain import GainTally
 
 if TYPE_CHECKING:
     from dit_dask.values.arrays import Bools, Floats, Ints
@@ -36,8 +36,8 @@ class PersonDistances:
     members: Mapping[str, Floats] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, person: Ints, distance: Floats, changed: Bools, first: Bools, members: Mapping[str, Floats]) -> PersonDistances:
-        """Take rows together; `first` marks the first row of each distinct record, no number a skipped row."""
+    def of(cls, person: Ints, distance: Floats, changed: Bools, rows: Ints, members: Mapping[str, Floats]) -> PersonDistances:
+        """Take distinct records together, each of which stands for so many rows; no number: a skipped one."""
         tested = ~np.isnan(distance)
         persons, groups = number(person[tested])
         largest = {name: largest_of(values[tested], groups) for name, values in members.items()}
@@ -45,35 +45,19 @@ class PersonDistances:
             persons,
             largest_of(distance[tested], groups),
             largest_of(changed[tested], groups),
+            int(rows[tested].sum()),
             int(tested.sum()),
-            int(first[tested].sum()),
-            int((~tested).sum()),
+            int(rows[~tested].sum()),
             members=largest,
         )
 
     def distribution(self) -> Distribution:
         """Count persons with each distance."""
-        nobody = np.ones(len(self.person), bool)
-        members = {name: Distribution.of(distance, nobody, 0) for name, distance in self.members.items()}
-        found = Distribution.of(self.distance, nobody, int(self.changed.sum()))
+        ones = np.ones(len(self.person), np.int64)
+        members = {name: Distribution.of(distance, ones, 0) for name, distance in self.members.items()}
+        found = Distribution.of(self.distance, ones, int(self.changed.sum()))
         counted = replace(found, skipped=self.skipped, tested_rows=self.records, distinct_rows=self.distinct)
         return replace(counted, gains=self.gains, members=members)
-
-
-def merge_persons(parts: Sequence[PersonDistances]) -> PersonDistances:
-    """Put parts together; a person may have rows in several."""
-    persons, groups = number(np.concatenate([part.person for part in parts]))
-    names = parts[0].members
-    return PersonDistances(
-        persons,
-        largest_of(np.concatenate([part.distance for part in parts]), groups),
-        largest_of(np.concatenate([part.changed for part in parts]), groups),
-        sum(part.records for part in parts),
-        sum(part.distinct for part in parts),
-        sum(part.skipped for part in parts),
-        {name: merge_tallies([part.gains[name] for part in parts]) for name in parts[0].gains},
-        {name: largest_of(np.concatenate([part.members[name] for part in parts]), groups) for name in names},
-    )
 
 
 def number(person: Ints) -> tuple[Ints, Ints]:

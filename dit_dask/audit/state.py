@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 
 from dit_dask.audit.part_source import PartSource, RecordValues, TestRows
-from dit_dask.audit.parts import PartFile, distance_column, part_name, read_part
-from dit_dask.audit.persons import PersonDistances
+from dit_dask.audit.parts import PartFile, WrittenPart, distance_column, part_name, read_part
 from dit_dask.audit.plan import TestPlan
-from dit_dask.audit.statistics import Distribution, Statistics, describe
+from dit_dask.audit.statistics import Statistics, describe
 from dit_dask.audit.test import Test
 from dit_dask.audit.waiting import WaitingParts
 from dit_dask.engines import ENGINES, Influence
@@ -77,6 +75,13 @@ class TestState:
         self._known[records[new]] = True
         return self._waiting.advance(self._known)
 
+    def take_written(self, part: int, written: WrittenPart) -> None:
+        """Note that a part is there, and if another run wrote it, what it says: the summary is of what is stored."""
+        self.written[part] = written.file
+        if written.other is not None:
+            records = self.rows.records(part).astype(np.int64)
+            self.source.values.take_in(records, written.other, np.arange(len(records)))
+
     @property
     def records(self) -> Ints:
         """The distinct records under audit."""
@@ -104,7 +109,7 @@ class TestState:
             if found is None:
                 return None
             records, places = np.unique(self.rows.records(part), return_index=True)
-            return found[0], records.astype(np.int64), found[1].influence.take(places)
+            return found[0], records.astype(np.int64), found[1].take(places)
 
         with ThreadPoolExecutor(READERS) as pool:  # storage answers slowly, but many at once
             found = {part: entry for part, entry in zip(kept, pool.map(read, kept), strict=True) if entry is not None}
@@ -167,12 +172,7 @@ class TestState:
         distance = np.where(known, np.nan_to_num(self._least()[records], posinf=np.inf), 0.0)
         before, after = self.source.values.predicted[:, records]
         changed = known & (before != after) & (not self._draws_at_random)
-        if self.rows.person_of is not None:
-            everyone = np.ones(len(records), bool)
-            found = PersonDistances.of(self.rows.person_of[records], distance, changed, everyone, {})
-            return describe(replace(found, records=len(self.rows.record)).distribution())
-        rows = self.rows.counts[records]
-        return describe(Distribution.of_records(distance, rows, int(rows[changed].sum())))
+        return describe(self.rows.distribution(distance, changed, {}))
 
     @property
     def _draws_at_random(self) -> bool:

@@ -1,4 +1,4 @@
-"""The distribution of a test's distances, merged from parts in any order, and the one table of its statistics."""
+"""The distribution of a test's distances, and the one table of its statistics."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dit_dask.distances import THRESHOLDS
-from dit_dask.engines.gain import CHANGED, GainTally, merge_tallies
+from dit_dask.engines.gain import CHANGED, GainTally
 from dit_dask.measures.utility.figures import QUERY_LEVELS, WAYS
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Bools, Floats, Ints
+    from dit_dask.values.arrays import Floats, Ints
 
 MOST_POINTS = 10_000
 
@@ -42,22 +42,14 @@ class Distribution:
     distinct_rows: int | None = None
 
     @classmethod
-    def of(cls, distance: Floats, first: Bools, changed: int) -> Distribution:
-        """Count rows with these distances; `first` marks the first row of each distinct record, no number a skipped one."""
+    def of(cls, distance: Floats, rows: Ints, changed: int) -> Distribution:
+        """Count distinct records with these distances, each of which stands for so many rows; no number: a skipped one."""
         tested = ~np.isnan(distance)
-        skipped = int((~tested).sum())
-        distance, first = distance[tested], first[tested]
-        unique, inverse = np.unique(distance, return_inverse=True)
-        distinct = np.bincount(inverse, weights=first, minlength=len(unique)).astype(np.int64)
-        return cls(unique, np.bincount(inverse, minlength=len(unique)), distinct, changed, skipped)
-
-    @classmethod
-    def of_records(cls, distance: Floats, rows: Ints, changed: int) -> Distribution:
-        """Count distinct records with these distances, each of which stands for so many rows."""
-        unique, inverse = np.unique(distance, return_inverse=True)
+        skipped = int(rows[~tested].sum())
+        unique, inverse = np.unique(distance[tested], return_inverse=True)
         # sums of counts below 2^53 are exact as floats
-        counted = np.bincount(inverse, weights=rows, minlength=len(unique)).astype(np.int64)
-        return cls(unique, counted, np.bincount(inverse, minlength=len(unique)), changed)
+        counted = np.bincount(inverse, weights=rows[tested], minlength=len(unique)).astype(np.int64)
+        return cls(unique, counted, np.bincount(inverse, minlength=len(unique)), changed, skipped)
 
     @property
     def total(self) -> int:
@@ -68,18 +60,6 @@ class Distribution:
         """What one adversary alone gives."""
         tally = self.gains[name]
         return replace(self.members.get(name, self), changed=tally.marked(CHANGED), gains={name: tally}, members={})
-
-
-def merge(parts: Sequence[Distribution]) -> Distribution:
-    """Add distributions up; counts are integers, so the order of merging cannot show."""
-    unique, inverse = np.unique(np.concatenate([part.distance for part in parts]), return_inverse=True)
-    counts = ([part.rows for part in parts], [part.distinct for part in parts])
-    # sums of counts below 2^53 are exact as floats
-    rows, distinct = (np.bincount(inverse, np.concatenate(each), minlength=len(unique)).astype(np.int64) for each in counts)
-    changed, skipped = sum(part.changed for part in parts), sum(part.skipped for part in parts)
-    gains = {name: merge_tallies([part.gains[name] for part in parts]) for name in parts[0].gains}
-    members = {name: merge([part.members[name] for part in parts]) for name in parts[0].members}
-    return Distribution(unique, rows, distinct, changed, skipped, gains, members)
 
 
 def mean(distribution: Distribution) -> float:

@@ -160,7 +160,7 @@ def _control(name: str, procedure: Procedure, plan: BaselinePlan) -> ControlSumm
     if plan.table.subject is None:
         distribution = distribution_over_rows(influence, rows)
     else:
-        distribution = distribution_over_persons(influence, plan.table.subject[records], int(rows.sum()))
+        distribution = distribution_over_persons(influence, plan.table.subject[records], rows)
     return ControlSummary(name, plan.tests, describe(distribution), describe_adversaries(distribution), sampled, left_out)
 
 
@@ -168,19 +168,17 @@ def distribution_over_rows(influence: Influence, rows: Any) -> Distribution:
     """The distribution of distinct records that stand for so many rows each."""
     gains = {name: GainTally.of(shifted, rows) for name, shifted in influence.shifts.items()}
     several = influence.shifts if len(influence.shifts) > 1 else {}
-    members = {
-        name: Distribution.of_records(shifted.distance, rows, gains[name].marked(CHANGED)) for name, shifted in several.items()
-    }
+    members = {name: Distribution.of(shifted.distance, rows, gains[name].marked(CHANGED)) for name, shifted in several.items()}
     changed = int(rows[influence.predicted != influence.predicted_without].sum())
-    return replace(Distribution.of_records(influence.distance, rows, changed), gains=gains, members=members)
+    return replace(Distribution.of(influence.distance, rows, changed), gains=gains, members=members)
 
 
-def distribution_over_persons(influence: Influence, person: Any, rows: int) -> Distribution:
+def distribution_over_persons(influence: Influence, person: Any, rows: Ints) -> Distribution:
     """The distribution of persons, each with the largest distance of its records."""
     several = influence.shifts if len(influence.shifts) > 1 else {}
-    changed, everyone = influence.predicted != influence.predicted_without, np.ones(len(person), bool)
+    changed = influence.predicted != influence.predicted_without
     distances = {name: shifted.distance for name, shifted in several.items()}
-    found = PersonDistances.of(person, influence.distance, changed, everyone, distances)
+    found = PersonDistances.of(person, influence.distance, changed, rows, distances)
     ranks = np.arange(len(person))  # records are in lexicographic order
     gains = {name: tally_persons(shifted, person, ranks) for name, shifted in influence.shifts.items()}
-    return replace(found, records=rows, gains=gains).distribution()
+    return replace(found, gains=gains).distribution()

@@ -1,4 +1,4 @@
-"""The tests of a run on the cluster: records spread over workers, parts written by them, distributions merged as a tree."""
+"""The tests of a run on the cluster: records spread over workers, parts written and checked by them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from uuid import uuid4
 import numpy as np
 
 from dit_dask.audit.part_source import PartSource, Stretch
-from dit_dask.audit.parts import Part, PartFile, distance_column, part_name, read_part, write_part
-from dit_dask.audit.persons import PersonDistances, merge_persons
+from dit_dask.audit.parts import Part, PartFile, WrittenPart, read_tallies, write_part
 from dit_dask.audit.state import TestState
-from dit_dask.audit.statistics import Distribution, describe, describe_adversaries, merge, points
+from dit_dask.audit.statistics import describe, describe_adversaries, points
 from dit_dask.audit.summary import Description, Outcome
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence, exact
+from dit_dask.engines.gain import GainTally, merge_tallies
 from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
 from dit_dask.errors import RunError
 from dit_dask.execution.progress import Counting, Progress
@@ -31,12 +31,12 @@ from dit_dask.storage.folder import Folder
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from dit_dask.values.arrays import Bools, Floats, Ints
+    from dit_dask.values.arrays import Floats, Ints
 
-FAN_IN = 8
 WARM_UP_RECORDS = 32
 COUNTED_PARTS = 8  # left to write, or it is done before anyone looks
 SENT_RECORDS = 20_000  # of a test that are sent with every task
+CHECKED_PARTS = 16  # by one task
 
 
 class SharedTests:
@@ -139,7 +139,7 @@ class TestTasks:
                 self._rechecks[task.test] = result
                 continue
             if isinstance(task, WriteTask):
-                self._states[task.test].written |= dict(zip(task.parts, result, strict=True))
+                self._take_written(task, result)
                 self._count_written(progress, len(task.parts))
                 continue
             influences, seconds = result
@@ -150,6 +150,12 @@ class TestTasks:
                 state.seconds += seconds / len(task.group)
                 progress.advance(state.done - done_before)
             checkpoint()
+
+    def _take_written(self, task: WriteTask, result: Sequence[WrittenPart]) -> None:
+        for part, written in zip(task.parts, result, strict=True):
+            self._states[task.test].take_written(part, written)
+            if written.other is not None:
+                self._sources.pop(task.test, None)  # what workers have is not what is stored
 
     def _count_written(self, progress: Progress, parts: int) -> None:
         """Count parts once all records are known, if many are left to write."""
@@ -182,7 +188,7 @@ class TestTasks:
         for batch in state.batches(parts):
             if state.is_done:
                 content: Any = (self._source(test), state.rows.stretch(batch), batch)
-                write: Callable[..., list[PartFile]] = write_from
+                write: Callable[..., list[WrittenPart]] = write_from
             else:
                 content, write = ([state.source.part(part) for part in batch],), write_parts
             future = self._session.submit(
@@ -199,13 +205,13 @@ class TestTasks:
         """What the parts of a test are made of but its rows: sent once to every worker, or with each task if it is small."""
         if test not in self._sources:
             source = self._states[test].source
-            is_small = len(source.rows.first) < SENT_RECORDS
+            is_small = len(source.rows.counts) < SENT_RECORDS
             light = source.without_rows()
             self._sources[test] = light if is_small else self._session.scatter(light)
         return self._sources[test]
 
     def reduce(self) -> list[Outcome]:
-        """Merge the distributions of each test's parts, a few at a time."""
+        """Check that each test's parts are stored, and describe what they say."""
         summaries = [self._submit_summary(test) for test in range(len(self._states))]
         results = {future: self._session.result(future) for future in self._session.completed()}
         outcomes = []
@@ -223,22 +229,12 @@ class TestTasks:
     def _submit_summary(self, test: int) -> Task:
         state = self._states[test]
         identity, description = state.test.id, f"{state.test.id}: summary"
-        level = []
-        for batch in state.batches(range(state.plan.parts)):
-            key = f"read-{identity}-{batch[0]:05d}"
-            arguments = self._folder, self._source(test), state.rows.stretch(batch), batch
-            level.append(self._session.submit(distribution_of, *arguments, key=key, description=description, wanted=False))
-        depth = 0
-        while len(level) > 1:
-            depth += 1
-            groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
-            level = [
-                self._session.submit(
-                    merge_parts, group, key=f"merge-{identity}-{depth}-{number}", description=description, wanted=False
-                )
-                for number, group in enumerate(groups)
-            ]
-        return self._session.submit(describe_distribution, level[0], key=f"finish-{identity}", description=description)
+        files, checks = state.parts(), []
+        for number, start in enumerate(range(0, len(files), CHECKED_PARTS)):
+            key, some = f"check-{identity}-{number:05d}", files[start : start + CHECKED_PARTS]
+            checks.append(self._session.submit(check_parts, self._folder, some, key=key, description=description, wanted=False))
+        source = self._source(test)
+        return self._session.submit(describe_records, source, checks, key=f"finish-{identity}", description=description)
 
 
 def group_shared_releases(states: Sequence[TestState]) -> list[tuple[int, ...]]:
@@ -271,53 +267,38 @@ def recheck_of(shared: SharedTests, test: int) -> tuple[Recheck, PrivacyLoss | N
     return shared.tests[test].recheck()
 
 
-def write_parts(folder: Folder, contents: Sequence[Part]) -> list[PartFile]:
+def write_parts(folder: Folder, contents: Sequence[Part]) -> list[WrittenPart]:
     """On a worker: write a few parts."""
     return [write_part(folder, content) for content in contents]
 
 
-def write_from(folder: Folder, source: PartSource, stretch: Stretch, parts: Sequence[int]) -> list[PartFile]:
+def write_from(folder: Folder, source: PartSource, stretch: Stretch, parts: Sequence[int]) -> list[WrittenPart]:
     """On a worker: make a few parts and write them."""
     own = source.cut_out(stretch)
     return [write_part(folder, own.part(part)) for part in parts]
 
 
-def distribution_of(
-    folder: Folder, source: PartSource, stretch: Stretch, parts: Sequence[int]
-) -> Distribution | PersonDistances:
-    """On a worker: read a few parts back, so that the summary is of what is stored."""
-    distributions, rows = [], source.rows.cut_out(stretch)
-    for part in parts:
-        name = part_name(rows.test, part)
-        found = read_part(folder, name, rows.positions(part))
-        if found is None:
+def check_parts(folder: Folder, files: Sequence[PartFile]) -> dict[str, GainTally]:
+    """On a worker: read a few parts back, so that the summary is of what is stored; return their tallies, added up."""
+    found = []
+    for file in files:
+        tallies = read_tallies(folder, file)
+        if tallies is None:
             raise RunError(
-                f"{folder.url}/{name} cannot be read back; the output must be one place for all workers and the client"
+                f"{folder.url}/{file.name} cannot be read back; the output must be one place for all workers and the client"
             )
-        distributions.append(part_distribution(found[1], rows.is_first(part), rows.persons(part)))
-    return merge_parts(distributions) if len(distributions) > 1 else distributions[0]
+        found.append(tallies)
+    return _add_up(found)
 
 
-def merge_parts(parts: Sequence[Distribution | PersonDistances]) -> Distribution | PersonDistances:
-    """On a worker: put what parts say together."""
-    persons = [part for part in parts if isinstance(part, PersonDistances)]
-    return merge_persons(persons) if persons else merge([part for part in parts if isinstance(part, Distribution)])
+def _add_up(tallies: Sequence[Mapping[str, GainTally]]) -> dict[str, GainTally]:
+    return {name: merge_tallies([each[name] for each in tallies]) for name in tallies[0]}
 
 
-def part_distribution(part: Part, first: Bools, person: Ints | None) -> Distribution | PersonDistances:
-    """The distribution of a part's distances, and of each adversary's if there are several."""
-    influence = part.influence
-    columns = {name: influence.estimates.get(distance_column(name)) for name in part.gains}
-    several = {name: column for name, column in columns.items() if column is not None}
-    changed = influence.predicted != influence.predicted_without
-    if person is not None:
-        return replace(PersonDistances.of(person, influence.distance, changed, first, several), gains=part.gains)
-    members = {name: Distribution.of(column, first, 0) for name, column in several.items()}
-    return replace(Distribution.of(influence.distance, first, int(changed.sum())), gains=part.gains, members=members)
-
-
-def describe_distribution(found: Distribution | PersonDistances) -> tuple[Description, Mapping[str, Floats]]:
-    """On a worker: the statistics and the points of a whole distribution."""
-    distribution = found.distribution() if isinstance(found, PersonDistances) else found
+def describe_records(
+    source: PartSource, tallies: Sequence[Mapping[str, GainTally]]
+) -> tuple[Description, Mapping[str, Floats]]:
+    """On a worker: the statistics and the points of the distribution of all records."""
+    distribution = replace(source.distribution(), gains=_add_up(tallies))
     description = Description(describe(distribution), describe_adversaries(distribution), distribution.gains)
     return description, points(distribution)
