@@ -13,7 +13,7 @@ from dit_dask.audit.persons import PersonDistances
 from dit_dask.audit.statistics import Distribution
 from dit_dask.engines import Influence
 from dit_dask.engines.gain import GainTally, Shift, tally_persons
-from dit_dask.values.arrays import RowNumbers, count_values, first_positions, stretch_of
+from dit_dask.values.arrays import RowNumbers, stretch_of
 
 if TYPE_CHECKING:
     from dit_dask.audit.plan import TestPlan
@@ -59,8 +59,8 @@ class TestRows:
     def of(cls, test: Test, plan: TestPlan) -> TestRows:
         """The rows of a test as its plan cuts them."""
         rows, record = test.rows, test.record
-        size, subject = rows.table.distinct, rows.table.subject
-        first = first_positions(record, size)
+        subject = rows.table.subject
+        first = rows.first_places(test.audited)
         owned = np.argsort(first, kind="stable")[: int(np.count_nonzero(first < len(record)))]
         owner = np.searchsorted(plan.boundaries, first[owned], "right") - 1
         rank = owned[:0]
@@ -80,7 +80,7 @@ class TestRows:
             rows.multiplicity,
             owned,
             owner,
-            count_values(record, size),
+            rows.count_records(test.audited),
             subject,
             rank,
         )

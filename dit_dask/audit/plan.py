@@ -16,7 +16,7 @@ import numpy as np
 from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES
 from dit_dask.errors import InputError, describe
-from dit_dask.values.arrays import Ints, count_values, first_positions
+from dit_dask.values.arrays import Ints
 
 if TYPE_CHECKING:
     from dit_dask.sanitizers.external.probe import ProbeResult
@@ -105,7 +105,7 @@ def _is_usable(plan: TestPlan, test: Test) -> bool:
 
 def first_rows(test: Test) -> Ints:
     """Return, ascending, the place among the audited rows of the first one of each distinct record."""
-    found = first_positions(test.record, test.rows.table.distinct)
+    found = test.rows.first_places(test.audited)
     return np.sort(found[found < len(test.audited)])
 
 
@@ -157,7 +157,7 @@ def memory_needed(available: int | None) -> int:
 def time_records(test: Test) -> Cost:
     """Measure one record, then a few more; the very first call may compile and does not count."""
     rows, engine = test.rows, ENGINES[test.engine]
-    records = np.flatnonzero(count_values(test.record, rows.table.distinct))
+    records = np.flatnonzero(rows.count_records(test.audited))
     if engine.chunks is not None:  # in the order in which a task has them
         records = np.concatenate(engine.chunks(rows.table, records, test.procedure, 1))
 

@@ -66,7 +66,7 @@ class Test:
     @property
     def record(self) -> Ints | Codes:
         """Return (audited,): the distinct record of each audited row; a view if all rows are audited."""
-        return self.rows.index if len(self.audited) == self.rows.used else self.rows.index[self.audited]
+        return self.rows.record_of(self.audited)
 
     @property
     def external(self) -> ExternalSanitizer | None:

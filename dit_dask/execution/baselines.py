@@ -51,11 +51,10 @@ class BaselinePlan:
     def of(cls, test: Test, rows: Rows, seed: int) -> BaselinePlan:
         """Count the rows of a test."""
         audited, table, sampled = test.audited, rows.table, None
-        record = rows.index if len(audited) == rows.used else rows.index[np.asarray(audited)]
         if len(audited) > MOST_TRAINED:
             chosen = seeds.stream(seed, "control").choice(len(audited), MOST_TRAINED, replace=False)
-            sampled = count_values(record[np.sort(chosen)], table.distinct)
-        return cls((test.id,), test.procedure, table, count_values(record, table.distinct), sampled)
+            sampled = count_values(rows.record_of(audited)[np.sort(chosen)], table.distinct)
+        return cls((test.id,), test.procedure, table, rows.count_records(audited), sampled)
 
 
 @dataclass(frozen=True, eq=False)

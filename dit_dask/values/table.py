@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dit_dask.values.arrays import RowNumbers, blocks
+from dit_dask.values.arrays import RowNumbers, blocks, count_values, first_positions
 from dit_dask.values.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
@@ -150,6 +151,20 @@ class Rows:
         """The person of each used row, where some have several."""
         return None if self.table.subject is None else self.table.subject[self.index]
 
+    def record_of(self, audited: Positions) -> Ints | Codes:
+        """Return (audited,): the distinct record of each of these rows; a view if they are all."""
+        return self.index if len(audited) == self.used else self.index[np.asarray(audited)]
+
+    def count_records(self, audited: Positions) -> Ints:
+        """Return (records,): how many of these rows have each."""
+        if len(audited) == self.used:
+            return self.table.weights
+        return count_values(self.record_of(audited), self.table.distinct)
+
+    def first_places(self, audited: Positions) -> Ints:
+        """Return (records,): the place of the first of these rows that has each; their number if none has it."""
+        return self.first_rows if len(audited) == self.used else first_positions(self.record_of(audited), self.table.distinct)
+
     def count_persons(self, audited: Positions) -> int:
         """How many persons have these rows."""
         return len(audited) if self.person is None else len(np.unique(self.person[audited]))
@@ -195,23 +210,28 @@ class Rows:
         left_out = f", {self.left_out:,} left out" if self.left_out else ""
         return f"{shown} of {self.read:,} read, {self.dropped:,} dropped as incomplete{left_out}"
 
-    def content(self) -> Iterator[bytes]:
-        """The records, and which of them each row is, as bytes of which digests are made."""
-        yield np.ascontiguousarray(self.table.codes).tobytes()
-        yield np.ascontiguousarray(self.table.secret).tobytes()
+    @cached_property
+    def first_rows(self) -> Ints:
+        """Return (records,): the first used row of each record."""
+        return first_positions(self.index, self.table.distinct)
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """A digest of the used values in row order, of which all others are made; it is never shown."""
+        content = hashlib.sha256(self.table.schema.digest().encode())
+        content.update(np.ascontiguousarray(self.table.codes).data)
+        content.update(np.ascontiguousarray(self.table.secret).data)
         for block in blocks(self.used):
-            yield self.index[block].astype(np.int64).tobytes()
+            content.update(np.ascontiguousarray(self.index[block], np.int32).data)
+        if self.table.subject is not None:
+            content.update(np.ascontiguousarray(self.table.subject).data)
+        for rows in self.further:
+            content.update(rows.fingerprint)
+        return content.digest()
 
     def digest(self) -> str:
-        """Fingerprint the used values in row order."""
-        content = hashlib.sha256(self.table.schema.digest().encode())
-        for values in self.content():
-            content.update(values)
-        if self.table.subject is not None:
-            content.update(np.ascontiguousarray(self.table.subject).tobytes())
-        for rows in self.further:
-            content.update(rows.digest().encode())
-        return content.hexdigest()
+        """What stands for the used values in row order."""
+        return hashlib.sha256(b"rows of a table\0" + self.fingerprint).hexdigest()
 
 
 def collapse(
