@@ -28,7 +28,7 @@ DIGEST = b"dit_dask.digest"
 GAINS = b"dit_dask.gains"
 BLANK = b"0" * 64  # stands for the digest in the bytes that it is made of
 ENCODING: Mapping[str, Any] = {
-    "compression": "zstd",
+    "compression": dict.fromkeys(COLUMNS[:4], "none") | dict.fromkeys(COLUMNS[4:], "zstd"),  # a tenth less is not worth it
     "column_encoding": dict.fromkeys(COLUMNS[:POSITIONS], "DELTA_BINARY_PACKED"),  # they ascend or are small
     "use_dictionary": list(COLUMNS[4:]),  # few different ones; distances have too many for a dictionary to pay
 }
@@ -81,8 +81,8 @@ def write_part(folder: Folder, part: Part) -> WrittenPart:
 
     A retried task or another run may have been here before: a part that is valid for this plan stays as it is.
     """
-    content = _encode(part)
-    own = PartFile(part.name, len(part.record), hashlib.sha256(content).hexdigest())
+    content, digest = _encode(part)
+    own = PartFile(part.name, len(part.record), digest)
     if not folder.create(part.name, content):
         found = read_part(folder, part.name, part.record, tuple(part.influence.estimates))
         if found is not None:
@@ -91,8 +91,8 @@ def write_part(folder: Folder, part: Part) -> WrittenPart:
     return WrittenPart(own)
 
 
-def _encode(part: Part) -> bytes:
-    """The bytes of a part file."""
+def _encode(part: Part) -> tuple[bytes, str]:
+    """The bytes of a part file, and the digest of all of them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -100,16 +100,28 @@ def _encode(part: Part) -> bytes:
     own = (part.record, part.row, part.multiplicity, influence.distance, influence.predicted, influence.predicted_without)
     arrays: tuple[NDArray[np.generic], ...] = (*own, *influence.estimates.values())
     skipped = np.isnan(influence.distance)  # written as null
-    columns = [pa.array(array, mask=None if place < POSITIONS else skipped) for place, array in enumerate(arrays)]
+    nulls = skipped if skipped.any() else None
+    columns = [pa.array(array, mask=None if place < POSITIONS else nulls) for place, array in enumerate(arrays)]
     gains = json.dumps({name: tally.document() for name, tally in part.gains.items()}).encode()
     table = pa.table(dict(zip((*COLUMNS, *influence.estimates), columns, strict=True)))
-    buffer = io.BytesIO()
-    with pq.ParquetWriter(buffer, table.schema, store_schema=False, **ENCODING) as writer:
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, store_schema=False, **ENCODING) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({DIGEST: BLANK, GAINS: gains})
-    content = buffer.getvalue()
+    content: bytes = sink.getvalue().to_pybytes()
     place = content.rindex(BLANK)
-    return b"".join((content[:place], hashlib.sha256(content).hexdigest().encode(), content[place + len(BLANK) :]))
+    before, after = memoryview(content)[:place], content[place + len(BLANK) :]
+    whole = hashlib.sha256(before)  # the same for both digests, and nearly all of the file
+    own_digest = _digest_of_rest(whole, BLANK, after).encode()
+    return b"".join((before, own_digest, after)), _digest_of_rest(whole, own_digest, after)
+
+
+def _digest_of_rest(begun: hashlib._Hash, *rest: bytes) -> str:
+    """Return the digest of what was begun with and of what follows it."""
+    whole = begun.copy()
+    for content in rest:
+        whole.update(content)
+    return whole.hexdigest()
 
 
 def _has_own_digest(content: bytes, digest: bytes) -> bool:
@@ -117,11 +129,8 @@ def _has_own_digest(content: bytes, digest: bytes) -> bool:
     place = content.rfind(digest) if len(digest) == len(BLANK) else -1
     if place < 0:
         return False
-    rest = memoryview(content)
-    found = hashlib.sha256(rest[:place])
-    found.update(BLANK)
-    found.update(rest[place + len(BLANK) :])
-    return found.hexdigest().encode() == digest
+    begun = hashlib.sha256(memoryview(content)[:place])
+    return _digest_of_rest(begun, BLANK, content[place + len(BLANK) :]).encode() == digest
 
 
 def read_tallies(folder: Folder, file: PartFile) -> dict[str, GainTally] | None:

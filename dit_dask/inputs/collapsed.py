@@ -13,12 +13,13 @@ from dit_dask.errors import InputError
 from dit_dask.inputs.arrow import to_frame
 from dit_dask.storage import scratch
 from dit_dask.values.arrays import Codes, Positions, RowNumbers, blocks
-from dit_dask.values.table import rank_rows
+from dit_dask.values.table import LARGEST_KEY, rank_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FAN_IN = 8
+FEWEST_HASHED = 100_000  # rows that are worth loading a kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +116,34 @@ def _number_cells(column: pd.Series[Any]) -> tuple[Codes, pd.Series[Any]]:
 
 def _collapse(names: Sequence[str], cells: Sequence[pd.Series[Any]], codes: Sequence[Codes], rows: int) -> CollapsedRows:
     index = scratch.empty(rows, np.int32)
-    index[:], first = rank_rows([column + 1 for column in codes])
+    first = number_rows(codes, index)
     return CollapsedRows(tuple(names), tuple(cells), tuple(column[first] for column in codes), index)
+
+
+def number_rows(columns: Sequence[Codes], number: Codes) -> Codes:
+    """Write to number[n] which distinct row each is, in the order in which they first appear; return the first row of each.
+
+    Codes are -1 where there is no cell.
+    """
+    if len(number) < FEWEST_HASHED:
+        rank, first_of_rank = rank_rows([column + 1 for column in columns])
+        order = np.argsort(first_of_rank)
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        number[:] = place[rank]
+        return first_of_rank[order].astype(np.int32)
+    from dit_dask.kernels.combinations import extend_keys, number_keys
+
+    keys, first, size = np.zeros(len(number), np.int64), np.empty(len(number), np.int32), 1
+    for column in columns:
+        levels = int(column.max(initial=-1)) + 2
+        if size * levels > LARGEST_KEY:  # the rows so far are fewer than their possible keys
+            size = number_keys(keys, number, first)
+            keys[:] = number
+        extend_keys(keys, column, levels)
+        size *= levels
+    found = number_keys(keys, number, first)
+    return first[:found].copy()
 
 
 def rewrite(rows: CollapsedRows, place: int, cells: pd.Series[Any]) -> CollapsedRows:
@@ -138,11 +165,12 @@ def merge(parts: Sequence[CollapsedRows], where: str) -> CollapsedRows:
         known, numbers = _merge_cells(name, [part.cells[place] for part in parts], where)
         cells.append(known)
         codes.append(np.concatenate([number[part.codes[place]] for number, part in zip(numbers, parts, strict=True)]))
-    combination, first = rank_rows([column + 1 for column in codes])
+    combination = np.empty(len(codes[0]), np.int32)
+    first = number_rows(codes, combination)
     index = scratch.empty(sum(len(part.index) for part in parts), np.int32)
     start = row = 0
     for part in parts:
-        merged = combination[start : start + part.combinations].astype(np.int32)
+        merged = combination[start : start + part.combinations]
         for block in blocks(len(part.index)):
             np.take(merged, part.index[block], out=index[row + block.start : row + block.stop], mode="clip")
         start, row = start + part.combinations, row + len(part.index)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from dit_dask.kernels.descent import descend
 from dit_dask.values.arrays import distinct
 from dit_dask.values.release import Release, Tree
 from dit_dask.values.table import Table, collapse
@@ -341,17 +342,9 @@ def place_records(release: Release, codes: Codes) -> Ints | None:
 
 
 def _descend(tree: Tree, codes: Codes) -> Ints:
-    """Follow the branches of all records at once."""
-    node = np.zeros(len(codes), np.int64)
-    moving = np.arange(len(codes))
-    while len(moving := moving[tree.attribute[node[moving]] >= 0]):
-        at = node[moving]
-        code, child = codes[moving, tree.attribute[at]], np.full(len(moving), -1, np.int64)
-        for number in range(int(tree.child_count[at].max())):
-            below = np.minimum(tree.first_child[at] + number, len(tree.attribute) - 1)
-            inside = (number < tree.child_count[at]) & (tree.branch_low[below] <= code) & (code <= tree.branch_high[below])
-            child = np.where(inside, below, child)
-        node[moving] = np.where(child >= 0, child, node[moving])
-        moving = moving[child >= 0]
+    """Follow the branches of each record."""
+    node = np.empty(len(codes), np.int64)
+    ranges = tree.branch_low, tree.branch_high
+    descend(tree.attribute, tree.first_child, tree.child_count, *ranges, np.ascontiguousarray(codes), node)
     place: Ints = tree.first_class[node].astype(np.int64)
     return place

@@ -17,7 +17,7 @@ from dit_dask.errors import InputError
 from dit_dask.inputs import collapsed
 from dit_dask.inputs.arrow import to_frame
 from dit_dask.inputs.code import code_rows
-from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, merge
+from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, merge, number_rows
 from dit_dask.storage import scratch
 from dit_dask.values import arrays
 from dit_dask.values.table import Rows
@@ -86,6 +86,7 @@ def test_blocks_merged_in_any_grouping_are_the_rows_of_one_frame(data: st.DataOb
         patch.setattr(arrays, "BLOCK_ROWS", data.draw(st.sampled_from([1, 4, 1000])))
         patch.setattr(scratch, "IN_MEMORY_BYTES", data.draw(st.sampled_from([1, 2**25])))
         patch.setattr(collapsed, "FAN_IN", data.draw(st.integers(2, 4)))
+        patch.setattr(collapsed, "FEWEST_HASHED", data.draw(st.sampled_from([0, 100_000])))
         parts = [collapse_blocks(part, names) for part in cut(data.draw, table)]
         merger = Merger("test")
         for part in parts:
@@ -138,3 +139,32 @@ def test_integers_of_many_widths_are_merged_in_any_grouping() -> None:
     early, late = merge([merge(parts[:2], "test"), *parts[2:]], "test"), merge(parts, "test")
     for merged in (early, late):
         assert [int(merged.cells[0][code]) for code in merged.codes[0][merged.index]] == [0, 7, 1, 7, 2, 7, 3, 7, 4, 7]
+
+
+@given(st.data())
+def test_rows_are_numbered_in_the_order_in_which_they_first_appear(data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 30))
+    largest = st.sampled_from([0, 2, 2**31 - 3])  # three columns of the last are more than a key can hold
+    columns = [
+        np.array(data.draw(st.lists(st.integers(-1, data.draw(largest)), min_size=size, max_size=size)), np.int32)
+        for _ in range(data.draw(st.integers(1, 5)))
+    ]
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    distinct = list(dict.fromkeys(rows))
+    for fewest in (0, 100_000):
+        number = np.empty(size, np.int32)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(collapsed, "FEWEST_HASHED", fewest)
+            first = number_rows(columns, number)
+        assert number.tolist() == [distinct.index(row) for row in rows]
+        assert first.tolist() == [rows.index(row) for row in distinct]
+
+
+def test_a_table_of_slots_that_grows_numbers_as_sorting_does() -> None:
+    rng = np.random.default_rng(5)
+    columns = [rng.integers(-1, 10**6, 300_000, dtype=np.int32), rng.integers(-1, 3, 300_000, dtype=np.int32)]
+    number = np.empty(300_000, np.int32)
+    first = number_rows(columns, number)
+    _, expected_first, expected = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
+    assert (first == np.sort(expected_first)).all()
+    assert (first[number] == expected_first[expected.ravel()]).all()
