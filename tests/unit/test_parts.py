@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dit_dask.audit.parts import (
@@ -178,7 +178,6 @@ def test_every_damaged_byte_is_noticed() -> None:
 
 
 @given(st.data())
-@settings(deadline=None)
 def test_no_change_of_bytes_is_taken_for_the_part(data: st.DataObject) -> None:
     """Bytes that are replaced, left out or added anywhere, also where the file says how long things are."""
     folder = Folder(Location("memory://changed-part", {}))
