@@ -79,13 +79,14 @@ def part_name(test: str, part: int) -> str:
 def write_part(folder: Folder, part: Part) -> WrittenPart:
     """Write one part, with a digest of its own bytes in its metadata, so that a resume can trust it.
 
-    A retried task or another run may have been here before: a part that is valid for this plan stays as it is.
+    A retried task or another run may have been here before: a part that is valid for this plan stays as it is, unless it
+    lacks a record that was skipped then and is tested now.
     """
     content, digest = _encode(part)
     own = PartFile(part.name, len(part.record), digest)
     if not folder.create(part.name, content):
         found = read_part(folder, part.name, part.record, tuple(part.influence.estimates))
-        if found is not None:
+        if found is not None and not (np.isnan(found[1].distance) & ~np.isnan(part.influence.distance)).any():
             return WrittenPart(found[0], None if found[0] == own else found[1])
         folder.write(part.name, content)
     return WrittenPart(own)
@@ -107,9 +108,9 @@ def _encode(part: Part) -> tuple[bytes, str]:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, store_schema=False, **ENCODING) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({DIGEST: BLANK, GAINS: gains})
+        writer.add_key_value_metadata({GAINS: gains, DIGEST: BLANK})
     content: bytes = sink.getvalue().to_pybytes()
-    place = content.rindex(BLANK)
+    place = content.rindex(BLANK)  # the last one: names of columns and adversaries come before it
     before, after = memoryview(content)[:place], content[place + len(BLANK) :]
     whole = hashlib.sha256(before)  # the same for both digests, and nearly all of the file
     own_digest = _digest_of_rest(whole, BLANK, after).encode()

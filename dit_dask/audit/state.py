@@ -34,6 +34,7 @@ class TestState:
         self.seconds = 0.0
         self.notes: set[str] = set()
         self.failures: dict[int, str] = {}
+        self._others: list[tuple[Ints, Influence]] = []
         self.rows = TestRows.of(test, plan)
         self._waiting = WaitingParts(self.rows.needed_by, plan.parts)
         size, names = test.rows.table.distinct, test.procedure.names
@@ -75,12 +76,29 @@ class TestState:
         self._known[records[new]] = True
         return self._waiting.advance(self._known)
 
-    def take_written(self, part: int, written: WrittenPart) -> None:
-        """Note that a part is there, and if another run wrote it, what it says: the summary is of what is stored."""
+    def take_written(self, part: int, written: WrittenPart) -> bool:
+        """Note that a part is there; once all are, take over what other runs wrote, and tell whether that was anything.
+
+        The summary is of what is stored: a record that has rows in several parts is as the first of them says. Until then parts
+        are made of this run's values alone, so that none depends on the order in which others are written.
+        """
         self.written[part] = written.file
         if written.other is not None:
-            records = self.rows.records(part).astype(np.int64)
-            self.source.values.take_in(records, written.other, np.arange(len(records)))
+            self._others.append(self._beginning(part, written.other))
+        if len(self.written) < self.plan.parts or not self._others:
+            return False
+        for records, stored in self._others:
+            self.source.values.take_in(records, stored, np.arange(len(records)))
+            tested = set(records[~np.isnan(stored.distance)].tolist())
+            self.failures = {record: text for record, text in self.failures.items() if record not in tested}
+        self._others.clear()
+        return True
+
+    def _beginning(self, part: int, stored: Influence) -> tuple[Ints, Influence]:
+        """The records whose first row is in a part, and what a part file says of them."""
+        records, places = np.unique(self.rows.records(part), return_index=True)
+        begins = self.test.rows.first_places(self.test.audited)[records] >= self.plan.boundaries[part]
+        return records[begins].astype(np.int64), stored.take(places[begins])
 
     @property
     def records(self) -> Ints:

@@ -153,8 +153,7 @@ class TestTasks:
 
     def _take_written(self, task: WriteTask, result: Sequence[WrittenPart]) -> None:
         for part, written in zip(task.parts, result, strict=True):
-            self._states[task.test].take_written(part, written)
-            if written.other is not None:
+            if self._states[task.test].take_written(part, written):
                 self._sources.pop(task.test, None)  # what workers have is not what is stored
 
     def _count_written(self, progress: Progress, parts: int) -> None:

@@ -87,17 +87,20 @@ def influence(distance: list[float]) -> Influence:
 def test_a_part_that_is_valid_for_the_plan_stays_and_any_other_is_replaced(folder: Folder) -> None:
     record, ones = np.arange(3), np.ones(3, np.int64)
     first = write_part(folder, Part("part", record, record, ones, influence([1.0, 2.0, 3.0]), {}))
+    assert first.other is None
     assert write_part(folder, Part("part", record, record, ones, influence([1.0, 2.0, 3.0]), {})) == first
     late = write_part(
         folder, Part("part", record, record, ones, influence([9.0, 9.0, 9.0]), {})
     )  # someone was first, and valid
-    assert late == first
+    assert late.file == first.file
+    assert late.other is not None
+    assert late.other.distance.tolist() == [1.0, 2.0, 3.0]
     moved = write_part(folder, Part("part", record + 3, record, ones, influence([4.0, 5.0, 6.0]), {}))  # rows of another plan
-    assert moved.digest != first.digest
+    assert moved.file.digest != first.file.digest
     content = folder.read("part")
     assert content is not None
     folder.write("part", content[:-20])
-    assert read_part(folder, "part", record + 3) is None
+    assert read_part(folder, "part", record + 3, ()) is None
     assert write_part(folder, Part("part", record + 3, record, ones, influence([4.0, 5.0, 6.0]), {})) == moved
     assert folder.read("part") == content
 

@@ -39,8 +39,8 @@ def python_sanitizer(name: str, **more: Any) -> dict[str, Any]:
     return {"name": "python", "target": f"sample_sanitizers:{name}", "cache": "none"} | more
 
 
-def audit(sanitizer: Mapping[str, Any], frame: pd.DataFrame | None = None, **test: Any) -> Result:
+def audit(sanitizer: Mapping[str, Any], frame: pd.DataFrame | None = None, output: str | None = None, **test: Any) -> Result:
     """Audit the people with one test and the adversary of the papers, in this process, from the folder of the samples."""
     chosen = {"sanitizer": sanitizer, "adversary": "bernoulli-nb", **test}
     with chdir(HERE):
-        return dit.audit(people() if frame is None else frame, schema=SCHEMA, tests=[chosen])
+        return dit.audit(people() if frame is None else frame, schema=SCHEMA, tests=[chosen], output=output)

@@ -112,6 +112,14 @@ def fails_on_the_oldest(frame: pd.DataFrame) -> pd.DataFrame:
     return decades(frame)
 
 
+def fails_on_the_oldest_at_first(frame: pd.DataFrame, state: str) -> pd.DataFrame:
+    """Refuse tables without their oldest person, but only once."""
+    if frame["age"].max() < 60 and not Path(state).exists():
+        Path(state).touch()
+        raise ValueError("secret-value-of-someone")
+    return decades(frame)
+
+
 def renames(frame: pd.DataFrame) -> pd.DataFrame:
     """Return another schema."""
     return decades(frame).rename(columns={"town": "city"})

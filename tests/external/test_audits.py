@@ -378,3 +378,27 @@ def test_a_sample_says_what_it_can_and_cannot_say():
         exact = binomtest(round(entry["share_over"][name] * 20), 20).proportion_ci(0.95, "exact")
         np.testing.assert_allclose(interval, [exact.low, exact.high], rtol=1e-9, atol=1e-12)
     assert (1 - sampling["above_delta_at_most"]) ** 20 == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_record_that_was_skipped_is_tested_by_the_next_run_and_its_part_is_replaced(tmp_path, allowed):
+    oldest = int(people()["age"].idxmax())
+    sanitizer = python_sanitizer(
+        "fails_on_the_oldest_at_first",
+        params={"state": str(tmp_path / "state")},
+        on_error="skip",
+        allow_skipped=allowed,
+        retries=0,
+    )
+    records, output = sorted({0, 7, oldest}), str(tmp_path / "runs")
+    if allowed:
+        assert audit(sanitizer, records=records, output=output).tests[0]["skipped"] == 1
+    else:
+        with pytest.raises(RunError, match="the same command tries again"):
+            audit(sanitizer, records=records, output=output)
+    again = audit(sanitizer, records=records, output=output)
+    expected = audit(python_sanitizer("decades"), records=records)
+    assert (again.tests[0]["skipped"], again.tests[0]["skipped_records"]) == (0, [])
+    for figure in ("delta", "mean", "records", "mean_gain", "argmax_changed"):
+        assert again.tests[0][figure] == expected.tests[0][figure], figure
+    pd.testing.assert_frame_equal(again.distances(), expected.distances(), check_exact=True)

@@ -8,8 +8,9 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dit_dask.audit.persons import PersonDistances
 from dit_dask.audit.plan import first_rows
-from dit_dask.audit.statistics import Distribution, merge
+from dit_dask.audit.statistics import Distribution
 from dit_dask.engines.gain import MARKS, GainTally, Shift
 from dit_dask.sanitizers.claims import KAnonymity, recheck
 from dit_dask.values.arrays import distinct
@@ -72,14 +73,43 @@ def test_the_first_row_of_a_record_is_the_first_audited_one(data: st.DataObject)
     assert first_rows(test).tolist() == expected
 
 
-@given(st.lists(st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, np.inf]), st.booleans()), min_size=1), min_size=1))
-def test_merged_distributions_count_rows_and_records(parts: list[list[tuple[float, bool]]]) -> None:
-    merged = merge([Distribution.of(np.array([d for d, _ in part]), np.array([f for _, f in part]), 0) for part in parts])
-    everyone = pd.DataFrame([pair for part in parts for pair in part], columns=["distance", "first"])
-    grouped = everyone.groupby("distance")["first"]
-    assert merged.distance.tolist() == list(grouped.groups)
-    assert (merged.rows.tolist(), merged.distinct.tolist()) == (grouped.size().tolist(), grouped.sum().tolist())
-    assert merged.rows.dtype == merged.distinct.dtype == np.int64
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, np.inf, np.nan]), st.integers(1, 2**40))), st.integers(0, 9))
+def test_a_distribution_counts_rows_and_records(records: list[tuple[float, int]], changed: int) -> None:
+    distance, rows = (np.array([record[place] for record in records]) for place in range(2))
+    found = Distribution.of(distance.astype(float), rows.astype(np.int64), changed)
+    everyone = pd.DataFrame(records, columns=["distance", "rows"])
+    grouped = everyone.groupby("distance")["rows"]  # skipped records have no group
+    assert found.distance.tolist() == list(grouped.groups)
+    assert (found.rows.tolist(), found.distinct.tolist()) == (grouped.sum().tolist(), grouped.size().tolist())
+    assert found.rows.dtype == found.distinct.dtype == np.int64
+    assert found.skipped == everyone.loc[everyone["distance"].isna(), "rows"].sum()
+    assert (found.total, found.changed) == (sum(grouped.sum()), changed)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0.0, 0.1, 0.5, np.nan]), st.booleans(), st.integers(1, 9))),
+    st.booleans(),
+)
+def test_persons_count_once_with_their_largest_distance(records: list[tuple[int, float, bool, int]], has_members: bool) -> None:
+    person, distance, changed, rows = (np.array([record[place] for record in records]) for place in range(4))
+    distance = distance.astype(float)
+    members = {"first": distance / 2, "second": 1 - distance} if has_members else {}
+    of_persons = PersonDistances.of(person.astype(np.int64), distance, changed.astype(bool), rows.astype(np.int64), members)
+    found = of_persons.distribution()
+    tested: dict[int, list[tuple[float, bool, int]]] = {}
+    for whose, far, is_changed, count in records:
+        if not np.isnan(far):
+            tested.setdefault(whose, []).append((far, is_changed, count))
+    largest = Counter(max(far for far, _, _ in group) for group in tested.values())
+    assert dict(zip(found.distance.tolist(), found.rows.tolist(), strict=True)) == largest
+    assert found.distinct.tolist() == found.rows.tolist()
+    assert found.changed == sum(any(is_changed for _, is_changed, _ in group) for group in tested.values())
+    assert found.tested_rows == sum(count for group in tested.values() for *_, count in group)
+    assert found.distinct_rows == sum(len(group) for group in tested.values())
+    assert found.skipped == sum(count for _, far, _, count in records if np.isnan(far))
+    for name, of in {"first": lambda far: far / 2, "second": lambda far: 1 - far}.items() if has_members else ():
+        expected = Counter(max(of(far) for far, _, _ in group) for group in tested.values())
+        assert dict(zip(found.members[name].distance.tolist(), found.members[name].rows.tolist(), strict=True)) == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, MARKS - 1), st.integers(1, 2**40), st.booleans())))

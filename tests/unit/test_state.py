@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dit_dask.audit.parts import PartFile, part_name, read_part, write_part
+from dit_dask.audit.parts import PartFile, part_name, read_part, read_tallies, write_part
 from dit_dask.audit.plan import Cost, TestPlan
 from dit_dask.audit.state import BATCH_PARTS, BATCH_ROWS
 from dit_dask.audit.state import TestState as State
+from dit_dask.audit.statistics import describe
 from dit_dask.engines import Influence
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
@@ -52,7 +54,7 @@ def folder_in(path: Path) -> Folder:
 
 
 def write(state: State, folder: Folder, part: int) -> PartFile:
-    return write_part(folder, state.source.part(part))
+    return write_part(folder, state.source.part(part)).file
 
 
 def test_a_part_is_complete_when_its_last_record_is_known_also_one_that_begins_elsewhere() -> None:
@@ -214,7 +216,81 @@ def test_a_part_with_skipped_records_is_computed_and_written_again(tmp_path: Pat
     assert learn(after, [0, 1], values([0.9, 0.1])) == [0]
     assert after.source.part(0).influence.distance.tolist() == [0.9, 0.1, 0.9]
     assert after.source.part(0).influence.predicted.tolist() == [0, 1, 0]
-    assert read_part(folder, part_name(ID, 0), np.array([0, 1, 2])) is not None
+    assert after.source.distribution().skipped == 0
+    replaced = write_part(folder, after.source.part(0))
+    assert replaced.other is None  # the part with the skipped record is not there any more
+    found = read_part(folder, part_name(ID, 0), np.array([0, 1, 2]), ())
+    assert found is not None
+    assert found[0] == replaced.file
+    assert found[1].distance.tolist() == [0.9, 0.1, 0.9]
+
+
+def everyone(distances: Sequence[float], failures: Mapping[int, str] | None = None) -> State:
+    """A state that knows all records."""
+    state = new_state()
+    learn(state, list(range(5)), values(distances, failures))
+    return state
+
+
+def summary(state: State) -> tuple[float, list[float], list[int], int]:
+    """Delta, and the distances with the rows of each, of all records; how many rows were skipped."""
+    found = state.source.distribution()
+    return describe(found).figure("delta"), found.distance.tolist(), found.rows.tolist(), found.skipped
+
+
+def test_the_summary_follows_a_part_that_another_run_wrote_first(tmp_path: Path) -> None:
+    other, state, folder = everyone([0.5, 0.6, 0.7, 0.8, 0.9]), everyone([0.0, 0.1, 0.2, 0.3, 0.4]), folder_in(tmp_path)
+    first = write(other, folder, 1)  # of record 2, and of record 1, which begins in part 0
+    took = [state.take_written(part, write_part(folder, state.source.part(part))) for part in range(3)]
+    assert took == [False, False, True]
+    assert state.written[1] == first
+    assert summary(state) == (0.7, [0.0, 0.1, 0.3, 0.4, 0.7], [3, 2, 1, 1, 1], 0)
+    assert len(set(state.parts())) == 3
+    assert all(read_tallies(folder, file) is not None for file in state.parts())
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_what_other_runs_wrote_is_taken_over_once_all_is_written_in_any_order(tmp_path: Path, order: Sequence[int]) -> None:
+    other, state, folder = everyone([0.5, 0.6, 0.7, 0.8, 0.9]), everyone([0.0, 0.1, 0.2, 0.3, 0.4]), folder_in(tmp_path)
+    for part in (0, 2):
+        write(other, folder, part)
+    contents = {}
+    for part in order:
+        own = state.source.part(part)
+        contents[part] = own.influence.distance.tolist()
+        state.take_written(part, write_part(folder, own))
+    assert contents == {0: [0.0, 0.1, 0.0], 1: [0.2, 0.1], 2: [0.3, 0.0, 0.4]}  # no part is made of what another run found
+    assert summary(state) == (0.9, [0.2, 0.5, 0.6, 0.8, 0.9], [1, 3, 2, 1, 1], 0)
+
+
+def test_who_was_skipped_here_and_tested_by_the_run_that_was_first_is_not_skipped(tmp_path: Path) -> None:
+    other, folder = everyone([0.5, 0.6, 0.7, 0.8, 0.9]), folder_in(tmp_path)
+    state = everyone([math.nan, 0.1, 0.2, math.nan, 0.4], {0: "crashed", 3: "late"})
+    write(other, folder, 0)
+    for part in range(3):
+        state.take_written(part, write_part(folder, state.source.part(part)))
+    assert state.failures == {3: "late"}
+    assert state.skipped.tolist() == [5]
+    assert summary(state) == (0.6, [0.2, 0.4, 0.5, 0.6], [1, 1, 3, 2], 1)
+
+
+def test_who_was_tested_here_and_skipped_by_the_run_that_was_first_is_tested(tmp_path: Path) -> None:
+    other, folder = everyone([math.nan, 0.6, 0.7, 0.8, 0.9], {0: "crashed"}), folder_in(tmp_path)
+    state = everyone([0.0, 0.1, 0.2, 0.3, 0.4])
+    for part in (0, 1):
+        write(other, folder, part)
+    for part in range(3):
+        state.take_written(part, write_part(folder, state.source.part(part)))
+    assert summary(state) == (0.7, [0.0, 0.1, 0.3, 0.4, 0.7], [3, 2, 1, 1, 1], 0)
+
+
+def test_equal_parts_of_another_run_change_nothing(tmp_path: Path) -> None:
+    first, state = (everyone([0.0, 0.1, 0.2, 0.3, 0.4]) for _ in range(2))
+    folder = folder_in(tmp_path)
+    files = [write(first, folder, part) for part in range(3)]
+    took = [state.take_written(part, write_part(folder, state.source.part(part))) for part in range(3)]
+    assert took == [False] * 3
+    assert state.parts() == files
 
 
 def test_estimates_are_kept_by_record_and_taken_over(tmp_path: Path) -> None:

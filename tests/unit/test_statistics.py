@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy import stats
 
 from dit_dask.audit import manifest
 from dit_dask.audit.disclosure import results_are_complete
-from dit_dask.audit.statistics import MOST_POINTS, Distribution, Statistics, describe, merge, points
+from dit_dask.audit.statistics import MOST_POINTS, Distribution, Statistics, describe, points
 from dit_dask.audit.summary import Description, Outcome, extrapolate, read_complete, read_curves, write_results
 from dit_dask.audit.summary import TestSummary as Summary
 from dit_dask.audit.verdict import RunVerdict, write_verdict
@@ -30,7 +29,7 @@ distances = st.lists(st.sampled_from([0.0, 0.002, 0.004, 0.05, 0.25, 1 / 3, 2.0]
 
 
 def distribution(values: list[float], changed: int = 0) -> Distribution:
-    return Distribution.of(np.array(values), np.ones(len(values), bool), changed)
+    return Distribution.of(np.array(values), np.ones(len(values), np.int64), changed)
 
 
 def described(found: Distribution) -> str:
@@ -49,15 +48,20 @@ def test_statistics_are_numpys_over_rows(values: list[float]) -> None:
     assert found["records"] == len(values)
 
 
-@given(distances, st.lists(st.integers(1, 59), max_size=5))
-def test_merging_in_any_cut_and_order_changes_no_bit(values: list[float], cuts: list[int]) -> None:
-    edges = sorted({0, len(values), *(cut for cut in cuts if cut < len(values))})
-    pieces = [distribution(values[a:b], 1) for a, b in pairwise(edges)]
-    whole = merge(pieces[::-1])
-    once = distribution(values, len(pieces))
-    assert described(whole) == described(once)
-    nested = merge([merge(pieces[:1]), merge(pieces[1:])]) if len(pieces) > 1 else merge(pieces)
-    assert described(nested) == described(once)
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.002, 0.25, 1 / 3, math.nan]), st.integers(1, 5)), min_size=1), st.data())
+def test_records_in_any_order_with_their_rows_are_the_rows_to_the_bit(
+    records: list[tuple[float, int]], data: st.DataObject
+) -> None:
+    """A distinct record that stands for several rows counts as each of them alone; one that was skipped skips them all."""
+    records = [*records, (2.0, 1)]  # a test of nobody is refused
+    ordered = data.draw(st.permutations(records))
+    counted = Distribution.of(np.array([d for d, _ in ordered]), np.array([rows for _, rows in ordered]), 2)
+    rows = distribution([distance for distance, rows in records for _ in range(rows)], 2)
+    figures, expected = (json.loads(described(found)) for found in (counted, rows))
+    distinct = sum(not math.isnan(distance) for distance, _ in records)
+    assert (figures.pop("distinct"), expected.pop("distinct")) == (distinct, rows.total)
+    assert figures == expected
+    assert counted.skipped == sum(rows for distance, rows in records if math.isnan(distance))
 
 
 def test_infinite_distances_are_words_and_never_nan() -> None:
@@ -69,7 +73,7 @@ def test_infinite_distances_are_words_and_never_nan() -> None:
 
 def test_the_distribution_is_exact_at_both_ends_and_bounded_between() -> None:
     values = np.random.default_rng(1).random(30_000)
-    drawn = points(Distribution.of(values, np.ones(len(values), bool), 0))
+    drawn = points(Distribution.of(values, np.ones(len(values), np.int64), 0))
     assert len(drawn["distance"]) == MOST_POINTS
     assert (drawn["distance"][0], drawn["distance"][-1]) == (values.min(), values.max())
     assert drawn["cumulative"][-1] == drawn["cumulative_distinct"][-1] == 1
@@ -78,7 +82,7 @@ def test_the_distribution_is_exact_at_both_ends_and_bounded_between() -> None:
 
 
 def test_duplicates_count_once_among_distinct_records() -> None:
-    both = Distribution.of(np.array([0.1, 0.1, 0.3]), np.array([True, False, True]), 0)
+    both = Distribution.of(np.array([0.1, 0.3]), np.array([2, 1]), 0)
     drawn = points(both)
     assert drawn["cumulative"].tolist() == [2 / 3, 1.0]
     assert drawn["cumulative_distinct"].tolist() == [0.5, 1.0]

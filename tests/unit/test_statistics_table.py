@@ -73,7 +73,7 @@ KEYED = Statistic(
 
 def audited() -> Summary:
     distances = np.array([0.0, 0.0, 0.125, 0.5, 0.375])
-    found = describe(Distribution.of(distances, np.ones(5, bool), 1))
+    found = describe(Distribution.of(distances, np.ones(5, np.int64), 1))
     return Summary.read(json.loads(json.dumps(DOCUMENT | found.document())))
 
 

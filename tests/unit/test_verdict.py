@@ -116,7 +116,7 @@ def test_keys_between_those_of_the_summary_are_bounded_by_their_neighbours(text:
     excess |= {"share_over[0.001]": [0.8, 1.0], "share_over[0.00316]": [0.8, 0.95], "share_over[0.01]": [0.6, 0.9]}
     excess |= {"share_over[0.1]": [0.4, 0.6]}
     found = summary("a", **SMALL, attainable=REACHED | {"distance": 2.0}, **repeated(excess))
-    stored = Distribution.of(np.array([0.1, 0.6]), np.ones(2, bool), 0)
+    stored = Distribution.of(np.array([0.1, 0.6]), np.ones(2, np.int64), 0)
     (verdict,) = judge([parse(text, "g")], Evidence([found], (), {"a": stored}))
     assert verdict.status == expected
 
@@ -164,7 +164,7 @@ def test_tests_have_gates_of_their_own() -> None:
 
 def test_any_key_is_judged_by_the_stored_distribution() -> None:
     distance = np.repeat([0.1, 0.2, 0.3], [5, 3, 2])
-    stored = Distribution.of(distance, np.ones(10, bool), 0)
+    stored = Distribution.of(distance, np.ones(10, np.int64), 0)
     evidence = Evidence([summary("a", **SMALL, attainable=REACHED)], (), {"a": stored})
     (over,) = judge([parse("share_over[0.15] <= 0.4", "g")], evidence)
     assert (over.status, over.value) == ("failed", 0.5)
@@ -174,7 +174,7 @@ def test_any_key_is_judged_by_the_stored_distribution() -> None:
 
 def test_thinned_distributions_err_on_the_side_of_the_larger_distance() -> None:
     distance = np.sort(np.random.default_rng(3).random(40_000))
-    whole = Distribution.of(distance, np.ones(len(distance), bool), 0)
+    whole = Distribution.of(distance, np.ones(len(distance), np.int64), 0)
     drawn = points(whole)
     stored = from_points(drawn["distance"], drawn["cumulative"], len(distance))
     assert stored.total == len(distance)
