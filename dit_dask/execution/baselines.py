@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from dit_dask.audit.test import Test
 from dit_dask.engines import ENGINES, Influence, choose
 from dit_dask.engines.controls import RAW, attainable_by, control_procedures
 from dit_dask.engines.gain import CHANGED, GainTally, tally_persons
-from dit_dask.engines.influence import Procedure
+from dit_dask.engines.influence import Procedure, join
 from dit_dask.engines.mixed import exact_adversaries
 from dit_dask.engines.power import Attainable
 from dit_dask.engines.release_procedure import ReleaseProcedure
@@ -28,6 +29,7 @@ from dit_dask.execution.session import TaskSession
 from dit_dask.values.arrays import Ints, count_values
 from dit_dask.values.table import Rows, Table
 
+CONTROL_RECORDS = 250_000  # of a control that one task tests
 MOST_TRAINED = 50  # records of a control whose adversaries must be trained for each
 SHARED_KEYS = ("encoder", "adversary", "prior", "distance", "records")
 REFUSALS = (ArithmeticError, AttributeError, InputError, LookupError, RuntimeError, TypeError, ValueError)
@@ -82,7 +84,7 @@ def plan_baselines(tests: Sequence[Test], rows: Rows, seed: int) -> list[Baselin
 
 
 def execute_baselines(runner: TaskRunner, plans: Sequence[BaselinePlan], *, controls: bool) -> list[Baseline]:
-    """Compute every baseline: a task for what is attainable, and one for each control."""
+    """Compute every baseline: a task for what is attainable, and for each control some that one puts together."""
 
     def work(session: TaskSession) -> list[Baseline]:
         submitted = []
@@ -90,10 +92,16 @@ def execute_baselines(runner: TaskRunner, plans: Sequence[BaselinePlan], *, cont
             shared, description = session.scatter(plan), f"{plan.tests[0]}: baseline"
             is_needed = controls or plan.table.subject is not None  # a real person of several rows may reach most
             futures = [session.submit(attainable_of, shared, key=f"attainable-{number}", description=description)]
-            futures += [
-                session.submit(control_of, shared, name, key=f"control-{number}-{name}", description=description)
-                for name in (control_procedures(plan.procedure) if is_needed else ())
-            ]
+            for name in control_procedures(plan.procedure) if is_needed else ():
+                count = -(-int(np.count_nonzero(plan.rows)) // CONTROL_RECORDS)
+                key = f"control-{number}-{name}"
+                parts = [
+                    session.submit(
+                        control_part, shared, name, part, count, key=f"{key}-{part}", description=description, wanted=False
+                    )
+                    for part in range(count)
+                ]
+                futures.append(session.submit(control_of, shared, name, parts, key=key, description=description))
             submitted.append((plan, futures))
         results = {future: session.result(future) for future in session.completed()}
         return [_join(plan, *(results[future] for future in futures), shown=controls) for plan, futures in submitted]
@@ -101,12 +109,31 @@ def execute_baselines(runner: TaskRunner, plans: Sequence[BaselinePlan], *, cont
     return runner.run(work) if plans else []
 
 
-def control_of(plan: BaselinePlan, name: str) -> ControlSummary:
-    """On a worker: test a control; an adversary that refuses its release is named, not hidden."""
+def control_part(plan: BaselinePlan, name: str, part: int, count: int) -> Influence | str | None:
+    """On a worker: test some records of a control; the reason if an adversary refuses its release, which is not hidden.
+
+    Only an engine that tests many at once has its records cut; others test all of them in the first part.
+    """
     try:
-        return _control(name, control_procedures(plan.procedure)[name], plan)
+        control = Control.of(plan, name)
+        count = count if control.engine == "exact" else 1
+        if part >= count:
+            return None
+        records = np.array_split(control.records, count)[part]
+        return ENGINES[control.engine].influence(plan.table, records, control.procedure)
     except REFUSALS as error:
-        return ControlSummary(name, plan.tests, Statistics({}), {}, error=_reason(error))
+        return _reason(error)
+
+
+def control_of(plan: BaselinePlan, name: str, parts: Sequence[Influence | str | None]) -> ControlSummary:
+    """On a worker: describe a control whose records were tested."""
+    refused = next((part for part in parts if isinstance(part, str)), None)
+    if refused is not None:
+        return ControlSummary(name, plan.tests, Statistics({}), {}, error=refused)
+    tested = [part for part in parts if isinstance(part, Influence)]
+    ends = np.cumsum([0, *(len(part.distance) for part in tested)])
+    influence = tested[0] if len(tested) == 1 else join([np.arange(*span) for span in pairwise(ends)], tested)
+    return Control.of(plan, name).describe(influence)
 
 
 def attainable_of(plan: BaselinePlan) -> Attainable | str | None:
@@ -142,25 +169,47 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, DitError) else class_name(type(error))
 
 
-def _control(name: str, procedure: Procedure, plan: BaselinePlan) -> ControlSummary:
-    """Test a control on all audited rows, or on a sample of them if every adversary must be trained for each."""
-    counts, sampled = plan.rows, None
+@dataclass(frozen=True, eq=False)
+class Control:
+    """How a control is tested: on all audited rows, or on a sample of them if every adversary must be trained for each.
+
+    rows[m] counts the rows of each of the records, in their order; `left_out`: adversaries that would take too long.
+    """
+
+    name: str
+    plan: BaselinePlan
+    procedure: Procedure
+    engine: str
+    records: Ints
+    rows: Ints
+    sampled: int | None = None
     left_out: tuple[str, ...] = ()
-    engine, _ = choose("auto", procedure, name)
-    if engine == "mixed" and isinstance(procedure, ReleaseProcedure):
-        fast = exact_adversaries(procedure)
-        left_out = tuple(one for one in procedure.adversaries if one not in fast)
-        procedure, engine = replace(procedure, adversaries=fast), "exact"
-    elif engine == "brute-force" and plan.sampled is not None:
-        counts, sampled = plan.sampled, MOST_TRAINED
-    records = np.flatnonzero(counts)
-    rows = counts[records]
-    influence = ENGINES[engine].influence(plan.table, records, procedure)
-    if plan.table.subject is None:
-        distribution = distribution_over_rows(influence, rows)
-    else:
-        distribution = distribution_over_persons(influence, plan.table.subject[records], rows)
-    return ControlSummary(name, plan.tests, describe(distribution), describe_adversaries(distribution), sampled, left_out)
+
+    @classmethod
+    def of(cls, plan: BaselinePlan, name: str) -> Control:
+        """Choose the engine and the records."""
+        procedure = control_procedures(plan.procedure)[name]
+        counts, sampled = plan.rows, None
+        left_out: tuple[str, ...] = ()
+        engine, _ = choose("auto", procedure, name)
+        if engine == "mixed" and isinstance(procedure, ReleaseProcedure):
+            fast = exact_adversaries(procedure)
+            left_out = tuple(one for one in procedure.adversaries if one not in fast)
+            procedure, engine = replace(procedure, adversaries=fast), "exact"
+        elif engine == "brute-force" and plan.sampled is not None:
+            counts, sampled = plan.sampled, MOST_TRAINED
+        records = np.flatnonzero(counts)
+        return cls(name, plan, procedure, engine, records, counts[records], sampled, left_out)
+
+    def describe(self, influence: Influence) -> ControlSummary:
+        """The figures of its records."""
+        subject = self.plan.table.subject
+        if subject is None:
+            distribution = distribution_over_rows(influence, self.rows)
+        else:
+            distribution = distribution_over_persons(influence, subject[self.records], self.rows)
+        figures = describe(distribution), describe_adversaries(distribution)
+        return ControlSummary(self.name, self.plan.tests, *figures, self.sampled, self.left_out)
 
 
 def distribution_over_rows(influence: Influence, rows: Any) -> Distribution:
