@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from million import GROUP, NUMERIC, ROOT, audit, config, measure, print_table, read_adult
+from million import GROUP, NUMERIC, ROOT, are_same, audit, config, measure, print_table, read_adult
 
 CHUNK_ROWS = 1_000_000
 JITTER, SPREAD = 1.3, 2.0  # standard deviations of the noise: in whole units, and in thousandths
@@ -97,19 +97,19 @@ def run_all(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, To
         took: dict[str, Took] = {}
         if name in options.compared and table.ending == "parquet":
             took["pandas groupby"] = measure([sys.executable, "-c", GROUP.replace("million", "table")], folder)
-        digests = set()
+        digests: list[dict[str, str]] = []
         for tree in trees if name in ("warm-up", *options.compared) else trees[:1]:
             for workers in options.workers:
                 chosen = () if workers is None else ("--workers", str(workers))
                 took[program(tree, workers)], digest = audit(folder, tree, 0, *chosen)
-                digests.add(digest)
+                digests.append(digest)
                 shutil.rmtree(folder / "runs-0")
         path.unlink()
         if name in TABLES:
             results[name] = took
             print(f"\n## {name}")
             print_table(table.rows, {row: [one] for row, one in took.items()})
-        if len(digests) > 1:
+        if not are_same(digests):
             differing.append(name)
     if differing:
         sys.exit(f"the trees wrote different records of {', '.join(differing)}")
