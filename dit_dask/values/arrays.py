@@ -87,5 +87,6 @@ def join_numbers(positions: Sequence[Positions]) -> RowNumbers | None:
 def stretch_of(positions: Positions, rows: slice) -> Positions:
     """Return some consecutive positions, as numbers if they are."""
     if isinstance(positions, RowNumbers):
-        return RowNumbers(rows.stop - rows.start, positions.first + rows.start)
+        start, stop, _ = rows.indices(positions.size)
+        return RowNumbers(max(0, stop - start), positions.first + start)
     return positions[rows]

@@ -112,7 +112,7 @@ def test_workers_read_the_same_rows(census: Path, client: Client, stays: bool, o
 
 @contextmanager
 def workers_replaced(client: Client) -> Iterator[list[int]]:
-    """Yield the processes of the workers; then wait until others are there, for one that is killed too early is not replaced."""
+    """Yield the processes of the workers; then wait until others are there: one that is killed too early is not replaced."""
     before = list(client.run(os.getpid).values())
     yield before
     for _ in range(1200):
