@@ -15,6 +15,7 @@ from dit_dask.inputs.collapsed import CollapsedRows, Merger
 from dit_dask.inputs.local_pieces import LocalPieces, threads
 from dit_dask.inputs.partitions import PARTITION_ROWS, WHERE, Partition, PartitionReader, check_scratch
 from dit_dask.storage.filesystem import is_local
+from dit_dask.values.arrays import RowNumbers
 from dit_dask.values.pieces import RowPiece
 
 if TYPE_CHECKING:
@@ -159,10 +160,10 @@ def without_rows(part: CollapsedRows) -> CollapsedRows:
 
 
 def piece_of(part: CollapsedRows, rows: slice) -> RowPiece:
-    """On a worker: some rows of a part that was read here."""
+    """On a worker: some rows of a part that was read here, as a piece of its own."""
     (piece,) = part.pieces.handles
-    found: RowPiece = piece.cut(rows)
-    return found
+    number = piece.number[rows]
+    return RowPiece(number, RowNumbers(len(number)))
 
 
 def _stamps_of(paths: Sequence[str]) -> list[tuple[int, float]] | None:
