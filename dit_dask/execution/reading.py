@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,9 +14,8 @@ from dit_dask.execution.progress import Counting, Progress, Silent
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.inputs.collapsed import CollapsedRows, Merger
 from dit_dask.inputs.local_pieces import LocalPieces, threads
-from dit_dask.inputs.partitions import PARTITION_ROWS, WHERE, Partition, PartitionReader, check_scratch
+from dit_dask.inputs.partitions import WHERE, Partition, PartitionReader, check_scratch
 from dit_dask.storage.filesystem import is_local
-from dit_dask.values.arrays import RowNumbers
 from dit_dask.values.pieces import RowPiece
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dit_dask.execution.session import Task, TaskSession
 
+LOGGER = logging.getLogger("dit_dask.inputs")
 FEWEST_ROWS = 50_000  # of a part whose rows stay with the worker that read it: a task for each use of fewer would take longer
 
 
@@ -104,7 +105,7 @@ class Gatherer:
         found: dict[Task, int] = {}
         for place, partition in enumerate(partitions):
             key, about = f"read-source-{place:05d}", f"{WHERE}, part {place}"
-            read = session.submit(reader.read, partition, key=key, description=about, retries=0, wanted=not stays)
+            read = session.submit(read_part, reader, partition, key=key, description=about, retries=0, wanted=not stays)
             if stays:
                 reads[place] = read
                 read = session.submit(without_rows, read, key=f"{key}-cells", description=about, retries=0)
@@ -112,21 +113,13 @@ class Gatherer:
         for task in session.completed():
             part, place = session.result(task), found[task]
             if stays:
-                part = replace(part, **self._keep_rows(runner, session, reads[place], place, int(part.counts.sum())))
-            yield place, part
+                about = f"{WHERE}, part {place}"
+                kept = session.submit(piece_of, reads[place], key=f"keep-{place:05d}", description=about, wanted=False)
+                part = replace(part, pieces=WorkerPieces(runner, (kept,), (int(part.counts.sum()),)))
+            for note in part.notes:
+                LOGGER.info(note)
+            yield place, replace(part, notes=())
             self.progress.advance(1)
-
-    def _keep_rows(self, runner: TaskRunner, session: TaskSession, read: Task, place: int, rows: int) -> dict[str, Any]:
-        """The pieces of a part, on the worker that read it: a text file is one part, however long it is."""
-        cuts = [slice(start, min(start + PARTITION_ROWS, rows)) for start in range(0, rows, PARTITION_ROWS)] or [slice(0, 0)]
-        handles = tuple(
-            session.submit(
-                piece_of, read, cut, key=f"keep-rows-{place:05d}-{number}", description=f"{WHERE}, part {place}", wanted=False
-            )
-            for number, cut in enumerate(cuts)
-        )
-        sizes = tuple(cut.stop - cut.start for cut in cuts)
-        return {"pieces": WorkerPieces(runner, handles, sizes), "maps": (None,) * len(cuts)}
 
     def _workers_for(self, reader: PartitionReader, partitions: Sequence[Partition]) -> Client | None:
         """The client, if all its workers see the same files as this process."""
@@ -154,16 +147,43 @@ def _in_order(parts: Iterator[tuple[int, CollapsedRows]]) -> Iterator[CollapsedR
             following += 1
 
 
+class _Notes(logging.Handler):
+    """Collects what a reader says, which nobody would hear on a worker."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a message."""
+        self.texts.append(record.getMessage())
+
+
+def read_part(reader: PartitionReader, partition: Partition) -> CollapsedRows:
+    """Read a part, on a worker with what the reader says."""
+    if LOGGER.isEnabledFor(logging.INFO):
+        return reader.read(partition)
+    notes, level = _Notes(), LOGGER.level
+    LOGGER.addHandler(notes)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        found = reader.read(partition)
+    finally:
+        LOGGER.removeHandler(notes)
+        LOGGER.setLevel(level)
+    return replace(found, notes=tuple(notes.texts))
+
+
 def without_rows(part: CollapsedRows) -> CollapsedRows:
     """On a worker: all of a part but what is as long as it."""
-    return replace(part, pieces=LocalPieces(()), maps=())
+    return replace(part, pieces=LocalPieces(()))
 
 
-def piece_of(part: CollapsedRows, rows: slice) -> RowPiece:
-    """On a worker: some rows of a part that was read here, as a piece of its own."""
+def piece_of(part: CollapsedRows) -> RowPiece:
+    """On a worker: the rows of a part that was read here."""
     (piece,) = part.pieces.handles
-    number = piece.number[rows]
-    return RowPiece(number, RowNumbers(len(number)))
+    found: RowPiece = piece
+    return found
 
 
 def _stamps_of(paths: Sequence[str]) -> list[tuple[int, float]] | None:

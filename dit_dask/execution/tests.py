@@ -27,7 +27,7 @@ from dit_dask.execution.session import Task, TaskSession
 from dit_dask.measures.utility.figures import Utility
 from dit_dask.sanitizers.claims import Recheck
 from dit_dask.storage.folder import Folder
-from dit_dask.values.pieces import RowPiece, cut_piece
+from dit_dask.values.pieces import PieceColumn, RowPiece, cut_piece
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -202,9 +202,9 @@ class TestTasks:
             self._tasks[future] = WriteTask(test, batch)
 
     def _rows(self, state: TestState, batch: Sequence[int]) -> tuple[AuditedRows, list[Any]]:
-        """The rows of some parts as arguments of a task, which is sent only these where they are in several pieces."""
+        """The rows of some parts as arguments of a task; where they are kept elsewhere, a task there cuts them out."""
         pieces, chosen = state.rows.stretch(batch)
-        if len(pieces) == 1:
+        if not isinstance(state.rows.record, PieceColumn):
             return chosen, pieces
         key, description = f"rows-{state.test.id}-{batch[0]:05d}", f"{state.test.id}: rows of part {batch[0]}"
         cut = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -30,7 +31,7 @@ class CollapsedRows:
 
     The pieces are all that is as long as the table. A row's number in a piece stands for the combination that `maps` has for
     it, or is that of the combination where this is None. Cells may be listed that no row has. `beside` has further columns of
-    the same rows, each alone, so that they make no more combinations.
+    the same rows, each alone, so that they make no more combinations. `notes` say how a part was read, if nobody has heard it.
     """
 
     names: tuple[str, ...]
@@ -41,6 +42,10 @@ class CollapsedRows:
     pieces: RowPieces
     maps: tuple[Codes | None, ...] = (None,)
     beside: tuple[CollapsedRows, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __sizeof__(self) -> int:  # Dask runs tasks where their largest arguments are
+        return sum(map(sys.getsizeof, (*self.pieces.handles, *self.codes, self.counts, self.first, *self.beside)))
 
     @property
     def combinations(self) -> int:

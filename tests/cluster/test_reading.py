@@ -112,15 +112,16 @@ def test_workers_read_the_same_rows(census: Path, client: Client, stays: bool, o
 
 @contextmanager
 def workers_replaced(client: Client) -> Iterator[list[int]]:
-    """Yield the processes of the workers; then wait until others are there: one that is killed too early is not replaced."""
+    """Yield the processes of the workers; then wait until others are there: a worker that was killed too early needs a call for that."""
     before = list(client.run(os.getpid).values())
     yield before
-    for _ in range(1200):
+    for _ in range(240):
         is_running = [nanny.status.name == "running" for nanny in client.cluster.workers.values()]
         present = call_on_all(client, os.getpid)
         if len(is_running) == len(present) == 2 and all(is_running) and not {*present} & {*before, None}:
             return
-        time.sleep(0.1)
+        client.cluster.scale(2)
+        time.sleep(0.5)
     raise TimeoutError("workers were not replaced")
 
 

@@ -21,7 +21,7 @@ from dit_dask.execution import reading, tests
 from dit_dask.execution.progress import Silent
 from dit_dask.execution.reading import Gatherer, WorkerPieces
 from dit_dask.execution.workers import Workers
-from dit_dask.inputs import datasets
+from dit_dask.inputs import datasets, partitions
 from dit_dask.inputs.local_pieces import LocalPieces
 from dit_dask.storage.folder import Folder
 from dit_dask.values.pieces import PieceColumn
@@ -70,9 +70,9 @@ def census(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of small parts stay with the workers, too; a worker's part is cut into pieces, and parts of results are shorter."""
+    """Rows of small parts stay with the workers, too; parts of the source and of results are many."""
     monkeypatch.setattr(reading, "FEWEST_ROWS", 0)
-    monkeypatch.setattr(reading, "PARTITION_ROWS", 130)
+    monkeypatch.setattr(partitions, "PARTITION_ROWS", 130)
     monkeypatch.setattr(planner, "MOST_ROWS", 90)
 
 
