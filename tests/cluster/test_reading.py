@@ -112,7 +112,7 @@ def test_workers_read_the_same_rows(census: Path, client: Client, stays: bool, o
 
 @contextmanager
 def workers_replaced(client: Client) -> Iterator[list[int]]:
-    """Yield the processes of the workers; then wait until others are there: a worker that was killed too early needs a call for that."""
+    """Yield the processes of the workers; then wait until others are there, where need be with a call that replaces them."""
     before = list(client.run(os.getpid).values())
     yield before
     for _ in range(240):
