@@ -1,0 +1,100 @@
+"""Machines in miniature: each has network and processes of its own, and a cable whose bytes are counted."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.dask_processes import QUIET, address_in, dask, processes
+
+ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+WORKER = ("--nthreads", "1", "--no-dashboard", "--memory-limit", "4GB", "--death-timeout", "300")
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine: its network namespace, its address, and this end of its cable."""
+
+    name: str
+    address: str
+    cable: str
+
+    def received(self) -> int:
+        """The bytes that came to it so far."""
+        return int(Path(f"/sys/class/net/{self.cable}/statistics/tx_bytes").read_text())
+
+    def start_workers(self, scheduler: str, count: int, nanny: bool) -> subprocess.Popen[bytes]:
+        """Start workers that see the processes of this machine only."""
+        options = [*WORKER, "--host", self.address, "--nanny" if nanny else "--no-nanny"]
+        worker = shlex.join([sys.executable, "-m", "dask", "worker", scheduler, *options])
+        command = ["ip", "netns", "exec", self.name, *ALONE, "sh", "-c", f"{worker} & " * count + "wait"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, start_new_session=True, env=os.environ | QUIET, **quiet)
+
+
+@contextmanager
+def separate_hosts(count: int) -> Iterator[tuple[str, list[Host]]]:
+    """Some machines and this one, on one switch; yield the address of this one, and the others."""
+    switch = f"dit{os.getpid()}"
+    hosts = [Host(f"{switch}-{number}", f"10.78.0.{number + 2}", f"{switch}{number}") for number in range(count)]
+
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    if shutil.which("ip") is None or shutil.which("unshare") is None or os.geteuid():
+        pytest.skip("needs root, iproute2 and unshare to make machines in miniature")
+    try:
+        try:
+            ip("link", "add", switch, "type", "bridge")
+            for host in hosts:
+                ip("netns", "add", host.name)
+                ip("link", "add", host.cable, "type", "veth", "peer", "name", "eth0", "netns", host.name)
+            subprocess.run([*ALONE, "true"], check=True, capture_output=True)
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"no right to make machines in miniature: {error.stderr.decode().strip()}")
+        ip("addr", "add", "10.78.0.1/24", "dev", switch)
+        ip("link", "set", switch, "up")
+        for host in hosts:
+            ip("link", "set", host.cable, "master", switch, "up")
+            ip("-n", host.name, "addr", "add", f"{host.address}/24", "dev", "eth0")
+            ip("-n", host.name, "link", "set", "eth0", "up")
+            ip("-n", host.name, "link", "set", "lo", "up")
+        yield "10.78.0.1", hosts
+    finally:
+        for host in hosts:
+            subprocess.run(["ip", "netns", "del", host.name], check=False, capture_output=True)
+        subprocess.run(["ip", "link", "del", switch], check=False, capture_output=True)
+
+
+@contextmanager
+def killed_at_end(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kill it at the end: what it started ends with it."""
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def workers_on_hosts(counts: Sequence[int], nanny: bool = False) -> Iterator[tuple[str, list[Host]]]:
+    """A scheduler here and so many workers on each machine; yield its address, and the machines."""
+    with separate_hosts(len(counts)) as (here, hosts), tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        written = Path(folder) / "scheduler.json"
+        scheduler = dask("scheduler", "--host", here, "--port", 0, "--no-dashboard", "--no-show", "--scheduler-file", written)
+        stack.enter_context(processes(scheduler))
+        address = address_in(written)
+        for host, count in zip(hosts, counts, strict=True):
+            if count:
+                stack.enter_context(killed_at_end(host.start_workers(address, count, nanny)))
+        yield address, hosts
