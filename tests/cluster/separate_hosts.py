@@ -11,13 +11,16 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from string import ascii_lowercase
 
 import pytest
 
 from tests.cluster.dask_processes import QUIET, address_in, dask, processes
 
 ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+NUMBERS = count()
 WORKER = ("--nthreads", "1", "--no-dashboard", "--memory-limit", "4GB", "--death-timeout", "300")
 
 
@@ -33,20 +36,20 @@ class Host:
         """The bytes that came to it so far."""
         return int(Path(f"/sys/class/net/{self.cable}/statistics/tx_bytes").read_text())
 
-    def start_workers(self, scheduler: str, count: int, nanny: bool) -> subprocess.Popen[bytes]:
+    def start_workers(self, scheduler: str, number: int, nanny: bool) -> subprocess.Popen[bytes]:
         """Start workers that see the processes of this machine only."""
         options = [*WORKER, "--host", self.address, "--nanny" if nanny else "--no-nanny"]
         worker = shlex.join([sys.executable, "-m", "dask", "worker", scheduler, *options])
-        command = ["ip", "netns", "exec", self.name, *ALONE, "sh", "-c", f"{worker} & " * count + "wait"]
+        command = ["ip", "netns", "exec", self.name, *ALONE, "sh", "-c", f"{worker} & " * number + "wait"]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         return subprocess.Popen(command, start_new_session=True, env=os.environ | QUIET, **quiet)
 
 
 @contextmanager
-def separate_hosts(count: int) -> Iterator[tuple[str, list[Host]]]:
+def separate_hosts(number: int) -> Iterator[tuple[str, list[Host]]]:
     """Some machines and this one, on one switch; yield the address of this one, and the others."""
-    switch = f"dit{os.getpid()}"
-    hosts = [Host(f"{switch}-{number}", f"10.78.0.{number + 2}", f"{switch}{number}") for number in range(count)]
+    switch = f"dit{os.getpid()}{ascii_lowercase[next(NUMBERS) % 26]}"
+    hosts = [Host(f"{switch}-{place}", f"10.78.0.{place + 2}", f"{switch}{place}") for place in range(number)]
 
     def ip(*words: str) -> None:
         subprocess.run(["ip", *words], check=True, capture_output=True)
@@ -56,12 +59,12 @@ def separate_hosts(count: int) -> Iterator[tuple[str, list[Host]]]:
     try:
         try:
             ip("link", "add", switch, "type", "bridge")
-            for host in hosts:
-                ip("netns", "add", host.name)
-                ip("link", "add", host.cable, "type", "veth", "peer", "name", "eth0", "netns", host.name)
             subprocess.run([*ALONE, "true"], check=True, capture_output=True)
         except subprocess.CalledProcessError as error:
             pytest.skip(f"no right to make machines in miniature: {error.stderr.decode().strip()}")
+        for host in hosts:
+            ip("netns", "add", host.name)
+            ip("link", "add", host.cable, "type", "veth", "peer", "name", "eth0", "netns", host.name)
         ip("addr", "add", "10.78.0.1/24", "dev", switch)
         ip("link", "set", switch, "up")
         for host in hosts:
@@ -94,7 +97,6 @@ def workers_on_hosts(counts: Sequence[int], nanny: bool = False) -> Iterator[tup
         scheduler = dask("scheduler", "--host", here, "--port", 0, "--no-dashboard", "--no-show", "--scheduler-file", written)
         stack.enter_context(processes(scheduler))
         address = address_in(written)
-        for host, count in zip(hosts, counts, strict=True):
-            if count:
-                stack.enter_context(killed_at_end(host.start_workers(address, count, nanny)))
+        for host, number in zip(hosts, counts, strict=True):
+            stack.enter_context(killed_at_end(host.start_workers(address, number, nanny)))
         yield address, hosts
