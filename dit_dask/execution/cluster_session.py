@@ -70,7 +70,7 @@ class ClusterSession:
     def _send(self, value: Any, workers: Collection[str] | None = None) -> Future:
         """Send a value to these workers, all unless named."""
         addresses = None if workers is None else list(workers)
-        sending = self._client.scatter(value, workers=addresses, broadcast=True, hash=False, asynchronous=True)
+        sending = self._client.scatter([value], workers=addresses, broadcast=True, hash=False, asynchronous=True)
         sent = asyncio.run_coroutine_threadsafe(sending, self._client.loop.asyncio_loop)
         self._watchdog.reset()
         while not wait([sent], TICK_SECONDS).done:
@@ -78,10 +78,10 @@ class ClusterSession:
                 sent.cancel()
                 raise self._watchdog.stalled(["workers to receive the data"])
         try:
-            future: Future = sent.result()
+            futures: list[Future] = sent.result()
         except Exception as error:  # where a worker dies meanwhile, the scheduler fails in any of several ways
             raise LostWorkError(f"sending the data: {describe(error)[0]}") from error
-        return future
+        return futures[0]
 
     def submit(
         self,

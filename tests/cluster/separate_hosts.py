@@ -98,5 +98,6 @@ def workers_on_hosts(counts: Sequence[int], nanny: bool = False) -> Iterator[tup
         stack.enter_context(processes(scheduler))
         address = address_in(written)
         for host, number in zip(hosts, counts, strict=True):
-            stack.enter_context(killed_at_end(host.start_workers(address, number, nanny)))
+            if number:
+                stack.enter_context(killed_at_end(host.start_workers(address, number, nanny)))
         yield address, hosts

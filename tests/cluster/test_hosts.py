@@ -161,12 +161,11 @@ def test_one_worker_on_each_machine_has_its_copy_as_before() -> None:
         received = [machine.received() for machine in machines]
         with ClusterSession(client, Watchdog()) as session:
             shared = session.scatter(value())
-            found = look_on(client, shared, workers_of(client))
+            received = [machine.received() - start for machine, start in zip(machines, received, strict=True)]
             assert not shared.key.startswith("SharedValue")
-        assert all(
-            machine.received() - start < 1.2 * (BYTES + LENGTH) for machine, start in zip(machines, received, strict=True)
-        )
+            found = look_on(client, shared, workers_of(client))
     assert [(one.total, one.file) for one in found] == [(TOTAL, "")] * 2
+    assert all(size < 1.2 * (BYTES + LENGTH) for size in received), received
 
 
 def test_a_worker_alone_on_its_machine_has_no_second_copy() -> None:
@@ -212,18 +211,43 @@ def test_the_owner_is_killed_and_its_machine_still_has_the_file(is_mapped: bool,
     tell("seen", "its machine went on with the same file; nothing was sent again")
 
 
-def test_all_workers_of_a_machine_are_killed_and_others_join() -> None:
-    with client_of([2, 1], nanny=True) as (client, _), ClusterSession(client, Watchdog()) as session:
+def test_workers_that_join_later_map_the_file_of_their_machine_or_are_sent_a_copy() -> None:
+    with workers_on_hosts([2, 0]) as (address, machines), Client(address) as client:
+        client.wait_for_workers(2, timeout=SECONDS)
+        with ClusterSession(client, Watchdog()) as session:
+            shared = session.scatter(value())
+            first = workers_of(client)
+            token = client.run(hosts.own_place)[first[0]]
+            with killed_at_end(machines[1].start_workers(address, 1, nanny=False)):
+                client.wait_for_workers(3, timeout=SECONDS)
+                found = look_on(client, shared, workers_of(client))
+                assert sum(client.run(token.is_seen).values()) == 2
+                found += look_on(client, shared, workers_of(client))
+    assert {one.total for one in found} == {TOTAL}
+    assert len({one.file for one in found if one.worker in first}) == 1
+    assert [one.file for one in found if one.worker not in first] == ["", ""]
+
+
+def test_all_workers_of_a_machine_are_killed() -> None:
+    def work(client: Client, session: TaskSession) -> list[Seen]:
         shared = session.scatter(value())
-        machine_of = {one.worker: one.machine for one in look_on(client, shared, workers_of(client))}
-        machines = list(machine_of.values())
-        pair = [worker for worker, machine in machine_of.items() if machines.count(machine) == 2]
-        kill(client, pair)
-        until(lambda: len(workers_of(client)) == 3)
-        found = look_on(client, shared, workers_of(client))
-        found += look_on(client, shared, workers_of(client))
-    assert len({one.worker for one in found}) == 3
-    assert {(one.total, one.file) for one in found} == {(TOTAL, "")}  # each was sent a copy
+        for number in range(12):
+            session.submit(look, shared, 0.2, key=f"look-{number}", description="look")
+        found: list[Seen] = []
+        for task in session.completed():
+            found.append(session.result(task))
+            if not killed and len({one.worker for one in found}) == 3:
+                machine_of = {one.worker: one.machine for one in found}
+                machines = list(machine_of.values())
+                killed.extend(worker for worker, machine in machine_of.items() if machines.count(machine) == 2)
+                kill(client, killed)
+        return found
+
+    killed: list[str] = []
+    with client_of([2, 1], nanny=True) as (client, _):
+        found = TaskRunner(client).run(partial(work, client))
+    assert [one.total for one in found] == [TOTAL] * 12
+    assert len(killed) == 2
 
 
 def test_all_that_had_the_arrays_are_killed_and_they_are_sent_again() -> None:
@@ -349,5 +373,5 @@ def test_an_audit_on_two_machines_is_that_of_one_process(monkeypatch: pytest.Mon
         found = dit.audit(frame, schema=schema, tests=tests, client=client)
     assert shared
     assert all(shared)
-    for test in expected.summary["test"]:
+    for test in expected.summary.index:
         np.testing.assert_array_equal(expected.distances(test).to_numpy(), found.distances(test).to_numpy())
