@@ -10,13 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dit_dask.storage.scratch import MappedFile, mark_file, new_file, own_token
 
-ALIGNMENT = 64
+ALIGNMENT, NAME_BYTES = 64, 16
 
 
 def starts(sizes: Sequence[int]) -> list[int]:
@@ -26,8 +27,9 @@ def starts(sizes: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class PackedFile:
-    """A file of several arrays, and how many bytes each has."""
+    """A file of several arrays: the name of what was sent, the file, and how many bytes each array has."""
 
+    name: bytes
     file: MappedFile
     sizes: tuple[int, ...]
 
@@ -44,23 +46,26 @@ class SentArrays:
     """
 
     def __init__(self, arrays: Sequence[NDArray[Any]], writers: frozenset[bytes]) -> None:
-        self._arrays, self._writers = arrays, writers
+        self._name, self._arrays, self._writers = os.urandom(NAME_BYTES), arrays, writers
 
     def __reduce__(self) -> tuple[Any, ...]:
         content = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in self._arrays)
-        return receive, (self._writers, *(pickle.PickleBuffer(one.data) for one in content))
+        return receive, (self._name, self._writers, *(pickle.PickleBuffer(one.data) for one in content))
 
 
 class ReceivedArrays:
     """Arrays of another machine, as bytes: in a file of which this process has a descriptor but no copy, or in memory."""
 
-    def __init__(self, writers: frozenset[bytes], memory: Sequence[Any] = (), packed: PackedFile | None = None) -> None:
-        self._writers, self._memory, self.packed = writers, memory, packed
+    def __init__(
+        self, name: bytes, writers: frozenset[bytes], memory: Sequence[Any] = (), packed: PackedFile | None = None
+    ) -> None:
+        self._name, self._writers, self._memory, self.packed = name, writers, memory, packed
+        _RECEIVED[name] = self
 
     @classmethod
     def of_file(cls, writers: frozenset[bytes], descriptor: int, packed: PackedFile) -> ReceivedArrays:
         """Have the arrays of a file through a descriptor, which is closed with the object that is returned."""
-        received = cls(writers, packed=replace(packed, file=packed.file.through(descriptor)))
+        received = cls(packed.name, writers, packed=replace(packed, file=packed.file.through(descriptor)))
         weakref.finalize(received, os.close, descriptor)
         return received
 
@@ -80,18 +85,23 @@ class ReceivedArrays:
         return object.__sizeof__(self) + sum(memoryview(array).nbytes for array in self._memory)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return receive, (self._writers, *(pickle.PickleBuffer(array) for array in self.buffers()))
+        return receive, (self._name, self._writers, *(pickle.PickleBuffer(array) for array in self.buffers()))
 
 
-def receive(writers: frozenset[bytes], *arrays: Any) -> ReceivedArrays:
-    """Write arrays to a file if this process is to do so and can, else keep them in memory."""
+_RECEIVED: WeakValueDictionary[bytes, ReceivedArrays] = WeakValueDictionary()
+
+
+def receive(name: bytes, writers: frozenset[bytes], *arrays: Any) -> ReceivedArrays:
+    """Return what this process has of that name; else write it to a file if this process is to, or keep it in memory."""
+    if (known := _RECEIVED.get(name)) is not None:  # as where Dask moves what a worker has that is to stop
+        return known
     if (token := own_token().place) is not None and token.mark in writers:
         with suppress(OSError):  # no space, say: the others of this machine are sent copies
-            return _write(writers, arrays)
-    return ReceivedArrays(writers, arrays)
+            return _write(name, writers, arrays)
+    return ReceivedArrays(name, writers, arrays)
 
 
-def _write(writers: frozenset[bytes], arrays: Sequence[Any]) -> ReceivedArrays:
+def _write(name: bytes, writers: frozenset[bytes], arrays: Sequence[Any]) -> ReceivedArrays:
     sizes = tuple(memoryview(array).nbytes for array in arrays)
     with new_file() as file:  # it is not mapped to be written: what a process has mapped counts as its memory
         for start, array in zip(starts(sizes), arrays, strict=False):
@@ -99,4 +109,4 @@ def _write(writers: frozenset[bytes], arrays: Sequence[Any]) -> ReceivedArrays:
             file.write(array)
         file.flush()
         place = mark_file(file.fileno(), starts(sizes)[-1])
-        return ReceivedArrays.of_file(writers, os.dup(file.fileno()), PackedFile(place, sizes))
+        return ReceivedArrays.of_file(writers, os.dup(file.fileno()), PackedFile(name, place, sizes))

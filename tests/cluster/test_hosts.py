@@ -228,6 +228,19 @@ def test_workers_that_join_later_map_the_file_of_their_machine_or_are_sent_a_cop
     assert [one.file for one in found if one.worker not in first] == ["", ""]
 
 
+def test_a_worker_that_is_told_to_stop_leaves_no_second_copy_with_others() -> None:
+    with client_of([2, 2]) as (client, _), ClusterSession(client, Watchdog()) as session:
+        before = max(client.run(private_bytes).values())
+        shared = session.scatter(value())
+        first = look_on(client, shared, workers_of(client))
+        client.retire_workers(workers_of(client)[:1], remove=True)
+        until(lambda: len(workers_of(client)) == 3)
+        found = look_on(client, shared, workers_of(client))
+    assert {one.total for one in found} == {TOTAL}
+    assert {one.file for one in found} == {one.file for one in first}
+    assert max(one.private for one in found) < before + BYTES // 4
+
+
 def test_all_workers_of_a_machine_are_killed() -> None:
     def work(client: Client, session: TaskSession) -> list[Seen]:
         shared = session.scatter(value())

@@ -62,11 +62,17 @@ def test_who_is_to_share_them_has_them_in_a_file_and_others_in_memory(here: froz
 
 
 def test_what_is_sent_on_is_the_same(here: frozenset[bytes]) -> None:
-    for first in (sent(here), sent(NOBODY)):
-        again = pickle.loads(pickle.dumps(first, protocol=5))
-        assert (again.packed is None) == (first.packed is None)
+    for writers in (here, NOBODY):
+        buffers: list[pickle.PickleBuffer] = []
+        first = sent(writers)
+        file = first.packed
+        content = pickle.dumps(first, protocol=5, buffer_callback=buffers.append)
+        assert pickle.loads(content, buffers=buffers) is first  # this process has it
+        del first
+        again = pickle.loads(content, buffers=[bytes(buffer.raw()) for buffer in buffers])
         assert content_of(again) == EXPECTED
-        assert again.packed is None or again.packed != first.packed
+        assert (again.packed is None) == (file is None)
+        assert file is None or again.packed != file
 
 
 OTHER = """
@@ -100,7 +106,7 @@ def test_another_process_shares_the_file_also_when_the_first_gives_it_up(here: f
         assert adopted is not None
     assert not theirs.file.is_seen()
     assert content_of(adopted) == EXPECTED
-    assert pickle.loads(pickle.dumps(adopted, protocol=5)).packed is None
+    assert pickle.loads(pickle.dumps(adopted, protocol=5)) is adopted
 
 
 def test_nothing_is_open_once_nobody_needs_it(here: frozenset[bytes]) -> None:
