@@ -45,6 +45,15 @@ class Host:
         return subprocess.Popen(command, start_new_session=True, env=os.environ | QUIET, **quiet)
 
 
+def skip_without_rights() -> None:
+    """Skip a test where no process can be started that sees no other one, nor a network."""
+    if os.geteuid() or shutil.which("ip") is None or shutil.which("unshare") is None:
+        pytest.skip("needs root, iproute2 and unshare to make machines in miniature")
+    tried = subprocess.run([*ALONE, "true"], check=False, capture_output=True)
+    if tried.returncode:
+        pytest.skip(f"no right to separate processes: {tried.stderr.decode().strip()}")
+
+
 @contextmanager
 def separate_hosts(number: int) -> Iterator[tuple[str, list[Host]]]:
     """Some machines and this one, on one switch; yield the address of this one, and the others."""
@@ -54,14 +63,12 @@ def separate_hosts(number: int) -> Iterator[tuple[str, list[Host]]]:
     def ip(*words: str) -> None:
         subprocess.run(["ip", *words], check=True, capture_output=True)
 
-    if shutil.which("ip") is None or shutil.which("unshare") is None or os.geteuid():
-        pytest.skip("needs root, iproute2 and unshare to make machines in miniature")
+    skip_without_rights()
     try:
         try:
             ip("link", "add", switch, "type", "bridge")
-            subprocess.run([*ALONE, "true"], check=True, capture_output=True)
         except subprocess.CalledProcessError as error:
-            pytest.skip(f"no right to make machines in miniature: {error.stderr.decode().strip()}")
+            pytest.skip(f"no right to make networks: {error.stderr.decode().strip()}")
         for host in hosts:
             ip("netns", "add", host.name)
             ip("link", "add", host.cable, "type", "veth", "peer", "name", "eth0", "netns", host.name)

@@ -26,7 +26,7 @@ from dit_dask.execution.stall import Watchdog
 from dit_dask.inputs import datasets
 from dit_dask.storage import scratch
 from tests.cluster.dask_processes import QUIET, cluster
-from tests.cluster.separate_hosts import ALONE, WORKER, Host, killed_at_end, workers_on_hosts
+from tests.cluster.separate_hosts import ALONE, WORKER, Host, killed_at_end, skip_without_rights, workers_on_hosts
 from tests.cluster.test_faults import Tell
 
 LENGTH = 5_000_000
@@ -323,6 +323,60 @@ def test_an_owner_whose_arrays_dask_removed_is_sent_them_again(monkeypatch: pyte
     assert len({one.file for one in found}) == 2
 
 
+@pytest.mark.parametrize("round_of_calls", [1, 2])
+@pytest.mark.parametrize("victim", ["owner", "other"])
+def test_a_worker_is_killed_while_the_arrays_are_shared(
+    round_of_calls: int, victim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = hosts.call_on_workers
+    rounds: list[int] = []
+
+    def call_after_kill(client: Client, function: Callable[..., Any], *arguments: Any, **options: Any) -> dict[str, Any]:
+        if function is hosts.keep:
+            rounds.append(len(rounds) + 1)
+            if rounds[-1] == round_of_calls:
+                owner = shared_owner(client)
+                kill(client, [owner] if victim == "owner" else sorted({*workers_of(client)} - {owner})[:1])
+        return call(client, function, *arguments, **options)
+
+    def work(session: TaskSession) -> list[int]:
+        shared = session.scatter(value())
+        for number in range(8):
+            session.submit(look, shared, key=f"look-{number}", description="look")
+        return [session.result(task).total for task in session.completed()]
+
+    with client_of([3], nanny=True) as (client, _):
+        monkeypatch.setattr(hosts, "call_on_workers", call_after_kill)
+        assert TaskRunner(client).run(work) == [TOTAL] * 8
+    assert round_of_calls in rounds
+
+
+COMMAND = """
+import os, signal, sys
+import numpy as np
+from distributed import Client
+from dit_dask.execution.cluster_session import ClusterSession
+from dit_dask.execution.stall import Watchdog
+client = Client(sys.argv[1])
+with ClusterSession(client, Watchdog()) as session:
+    shared = session.scatter({"numbers": np.arange(1_000_000)})
+    assert shared.key.startswith("SharedValue")
+    print("shared", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_command_that_is_killed_leaves_no_file() -> None:
+    with client_of([2]) as (client, _):
+        address = client.scheduler.address
+        with subprocess.Popen([sys.executable, "-c", COMMAND, address], stdin=-1, stdout=-1, text=True) as command:
+            assert command.stdout is not None
+            assert command.stdout.readline() == "shared\n"
+            assert nameless_files(client) == [2, 2]
+            command.kill()
+        until(lambda: nameless_files(client) == [1, 1])  # their tokens
+
+
 def test_workers_that_do_not_answer_get_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     call = hosts.call_on_workers
 
@@ -337,6 +391,7 @@ def test_workers_that_do_not_answer_get_copies(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_worker_that_joins_without_seeing_the_files_of_the_command_has_the_data_sent_again() -> None:
+    skip_without_rights()
     with cluster(1) as (address, _), Client(address) as client:
         client.wait_for_workers(1, timeout=SECONDS)
         keys = []
