@@ -61,7 +61,7 @@ class ClusterSession:
 
     def _share(self, content: bytes, arrays: Sequence[NDArray[Any]]) -> tuple[scratch.SharedValue | None, Sequence[Future]]:
         """Return a value as workers open it, and what they need for that; None if they are sent copies."""
-        place = hosts.own_place()
+        place = scratch.own_place()
         if place is not None and all(call_on_all(self._client, place.is_seen)):
             return scratch.SharedValue.of(content, arrays), ()
         sent = hosts.share(self._client, arrays, self._send)

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from dit_dask.errors import DitError
 from dit_dask.execution.session import TICK_SECONDS, LostWorkError
 from dit_dask.storage.packed import PackedFile, ReceivedArrays, SentArrays
-from dit_dask.storage.scratch import MappedFile, own_token
+from dit_dask.storage.scratch import MappedFile, own_place
 
 if TYPE_CHECKING:
     from distributed import Client, Future, Worker
@@ -96,14 +95,6 @@ def share(
     answers = call_on_workers(client, keep, sent.key, keys, client.id, files, workers=others) if files else {}
     files += [packed for packed in answers.values() if packed is not None]
     return HostCopies(keys, tuple(files)), kept
-
-
-def own_place() -> MappedFile | None:
-    """On a worker: where others may see its scratch files; None if it has no place for them."""
-    try:
-        return own_token().place
-    except DitError:
-        return None
 
 
 def seen_of(tokens: Mapping[str, MappedFile]) -> list[str]:

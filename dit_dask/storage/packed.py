@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from dit_dask.storage.scratch import MappedFile, mark_file, new_file, own_token
+from dit_dask.storage.scratch import MappedFile, mark_file, new_file, own_place
 
 ALIGNMENT, NAME_BYTES = 64, 16
 
@@ -95,7 +95,7 @@ def receive(name: bytes, writers: frozenset[bytes], *arrays: Any) -> ReceivedArr
     """Return what this process has of that name; else write it to a file if this process is to, or keep it in memory."""
     if (known := _RECEIVED.get(name)) is not None:  # as where Dask moves what a worker has that is to stop
         return known
-    if (token := own_token().place) is not None and token.mark in writers:
+    if writers and (place := own_place()) is not None and place.mark in writers:
         with suppress(OSError):  # no space, say: the others of this machine are sent copies
             return _write(name, writers, arrays)
     return ReceivedArrays(name, writers, arrays)

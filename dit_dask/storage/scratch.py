@@ -110,13 +110,13 @@ def _map_file(shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> NDArray
         file = new_file()
         _reserve(file.fileno(), size + MARK_BYTES)
         array = _view(mmap.mmap(file.fileno(), size), shape, kind)
+        place = mark_file(file.fileno(), size)
     except OSError as error:
         if file is not None:
             file.close()
         where = tempfile.tempdir or "any folder for temporary files"
         problem = os.strerror(error.errno or 0)
         raise RunError(f"scratch: cannot write {size / 1e6:,.0f} MB to {where}: {problem}; set TMPDIR") from error
-    place = mark_file(file.fileno(), size)
     if place.is_seen():  # elsewhere other processes are sent a copy
         _MAPPED[id(array)] = place
     weakref.finalize(array, _release, id(array), file)
@@ -240,15 +240,14 @@ def _copy(array: NDArray[Any]) -> NDArray[Any]:
     return shared
 
 
-class Token:
-    """A file by which other processes find out whether they see the scratch files of this one."""
-
-    def __init__(self) -> None:
-        self._array = _map_file((1,), np.dtype(np.uint8), 1)
-        self.place = mapped_file(self._array)
-
-
 @cache
-def own_token() -> Token:
-    """Return the token of this process."""
-    return Token()
+def _token() -> NDArray[Any]:
+    return _map_file((1,), np.dtype(np.uint8), 1)
+
+
+def own_place() -> MappedFile | None:
+    """Return a file by which other processes find out whether they see those of this one; None if it can have none."""
+    try:
+        return mapped_file(_token())
+    except RunError:
+        return None

@@ -128,7 +128,7 @@ def nameless_files(client: Client) -> list[int]:
 
 def shared_owner(client: Client) -> str:
     """The worker from which others of its machine have the file."""
-    owners = hosts.find_owners(client.run(hosts.seen_of, client.run(hosts.own_place)))
+    owners = hosts.find_owners(client.run(hosts.seen_of, client.run(scratch.own_place)))
     (owner,) = {owner for worker, owner in owners.items() if owner != worker}
     return owner
 
@@ -217,7 +217,7 @@ def test_workers_that_join_later_map_the_file_of_their_machine_or_are_sent_a_cop
         with ClusterSession(client, Watchdog()) as session:
             shared = session.scatter(value())
             first = workers_of(client)
-            token = client.run(hosts.own_place)[first[0]]
+            token = client.run(scratch.own_place)[first[0]]
             with killed_at_end(machines[1].start_workers(address, 1, nanny=False)):
                 client.wait_for_workers(3, timeout=SECONDS)
                 found = look_on(client, shared, workers_of(client))

@@ -57,7 +57,7 @@ def test_arrays_in_a_file_do_not_overlap(sizes: list[int]) -> None:
 @given(st.lists(st.one_of(nps.arrays(KINDS, SHAPES), nps.arrays(KINDS, SHAPES).map(np.transpose)), max_size=4), st.booleans())
 def test_a_value_is_the_same_after_its_arrays_were_sent_beside_it(arrays: list[np.ndarray[Any, Any]], to_file: bool) -> None:
     value = {"arrays": arrays, "strided": [array[::2] for array in arrays], "same": arrays[:1]}
-    place = scratch.own_token().place
+    place = scratch.own_place()
     assert place is not None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scratch, "SHARED_BYTES", 1)

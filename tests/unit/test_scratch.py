@@ -196,16 +196,12 @@ def test_arrays_are_left_out_once_whatever_holds_them(mapped: None) -> None:
     assert opened["reader"].flags.writeable  # as all that is mapped: code for such arrays is compiled already
 
 
-def test_a_token_is_seen_only_where_its_file_is() -> None:
-    token = scratch.Token()
-    assert token.place is not None
-    assert token.place.is_seen()
-    assert token.place != scratch.Token().place
-    assert scratch.own_token() is scratch.own_token()
-    assert in_other_process_is_seen(token.place)
-    place = token.place
-    del token
-    assert not place.is_seen()
+def test_other_processes_see_the_file_of_this_one() -> None:
+    place = scratch.own_place()
+    assert place is not None
+    assert place == scratch.own_place()
+    assert in_other_process_is_seen(place)
+    assert not in_other_process_is_seen(replace(place, mark=bytes(scratch.MARK_BYTES)))
 
 
 def in_other_process_is_seen(place: scratch.MappedFile) -> bool:
