@@ -28,6 +28,7 @@ from dit_dask.storage.filesystem import filesystem
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
 from dit_dask.storage.streams import DigestedFile, new_file, refuse_existing, remove_file
+from dit_dask.values.pieces import as_positions
 from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _read_further(prepared: PreparedRun, names: Sequence[str]) -> pd.DataFrame |
     if not names:
         return None
     read, _ = read_collapsed(prepared.config, names[:1], beside=names[1:])
-    return frame_of(read, prepared.rows.source_row)
+    return frame_of(read, as_positions(prepared.rows.source_row))
 
 
 def _refuse_row_options(test: Test, options: ReleaseOptions, kept: Sequence[str]) -> None:
