@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from numpy.typing import NDArray
+
 from dit_dask.errors import describe
+from dit_dask.execution import hosts
 from dit_dask.execution.session import RETRIES, TICK_SECONDS, KilledTaskError, LostWorkError, task_error
 from dit_dask.execution.stall import Watchdog
 from dit_dask.storage import scratch
@@ -19,7 +22,7 @@ from dit_dask.storage import scratch
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-WORKER_SECONDS, SCALE_SECONDS, ANSWER_SECONDS = 60, 10, 10
+WORKER_SECONDS, SCALE_SECONDS = 60, 10
 
 
 class ClusterSession:
@@ -33,7 +36,7 @@ class ClusterSession:
         self._completion = as_completed(loop=client.loop, raise_errors=False)
         self._unfinished: dict[Future, bool] = {}  # whether the result is wanted; held, or they could not be cancelled
         self._descriptions: dict[str, str] = {}
-        self._shared: dict[str, scratch.SharedValue] = {}
+        self._shared: dict[str, tuple[scratch.SharedValue, Sequence[Future]]] = {}
 
     def __enter__(self) -> ClusterSession:
         wait_for_workers(self._client)
@@ -42,11 +45,32 @@ class ClusterSession:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with suppress(Exception):  # a scheduler that is gone has cancelled everything
             self._client.cancel(list(self._unfinished))
+        self._shared.clear()
 
     def scatter(self, value: Any) -> Future:
-        """Send a value to every worker; those of this machine map its large arrays instead of copying them."""
-        shared = scratch.SharedValue.of(value, self._workers_see_scratch)
-        sending = self._client.scatter(value if shared is None else shared, broadcast=True, hash=False, asynchronous=True)
+        """Send a value to every worker; its large arrays are mapped by the workers of one machine instead of copied.
+
+        If all workers see the files of this process, these are mapped; else the arrays are sent once to each machine.
+        """
+        content, arrays = scratch.split(value)
+        shared, kept = self._share(content, arrays) if arrays else (None, ())
+        future = self._send(value if shared is None else shared)
+        if shared is not None:
+            self._shared[future.key] = (shared, kept)  # its files are there as long as the session
+        return future
+
+    def _share(self, content: bytes, arrays: Sequence[NDArray[Any]]) -> tuple[scratch.SharedValue | None, Sequence[Future]]:
+        """Return a value as workers open it, and what they need for that; None if they are sent copies."""
+        place = scratch.own_place()
+        if place is not None and all(call_on_all(self._client, place.is_seen)):
+            return scratch.SharedValue.of(content, arrays), ()
+        sent = hosts.share(self._client, arrays, self._send)
+        return (None, ()) if sent is None else (scratch.SharedValue(content, sent[0]), sent[1])
+
+    def _send(self, value: Any, workers: Collection[str] | None = None) -> Future:
+        """Send a value to these workers, all unless named."""
+        addresses = None if workers is None else list(workers)
+        sending = self._client.scatter([value], workers=addresses, broadcast=True, hash=False, asynchronous=True)
         sent = asyncio.run_coroutine_threadsafe(sending, self._client.loop.asyncio_loop)
         self._watchdog.reset()
         while not wait([sent], TICK_SECONDS).done:
@@ -54,16 +78,10 @@ class ClusterSession:
                 sent.cancel()
                 raise self._watchdog.stalled(["workers to receive the data"])
         try:
-            future: Future = sent.result()
+            futures: list[Future] = sent.result()
         except Exception as error:  # where a worker dies meanwhile, the scheduler fails in any of several ways
             raise LostWorkError(f"sending the data: {describe(error)[0]}") from error
-        if shared is not None:
-            self._shared[future.key] = shared  # its files are there as long as the session
-        return future
-
-    def _workers_see_scratch(self) -> bool:
-        """Tell whether all workers are on this machine, in a place where they see its scratch files."""
-        return scratch.Token().is_seen_by(lambda read: call_on_all(self._client, read))
+        return futures[0]
 
     def submit(
         self,
@@ -118,6 +136,8 @@ class ClusterSession:
         error = future.exception()
         if isinstance(error, KilledWorker):
             raise KilledTaskError(f"{description}: its worker died again and again (out of memory?)") from error
+        if isinstance(error, LostWorkError):
+            raise LostWorkError(f"{description}: {error}") from error
         raise task_error(description, error)
 
     def _describe_unfinished(self) -> list[str]:
@@ -132,13 +152,21 @@ class ClusterSession:
 
 def call_with_opened(function: Callable[..., Any], *arguments: Any) -> Any:
     """On a worker: call a function with the values that shared ones stand for."""
-    return function(*(one.open() if isinstance(one, scratch.SharedValue) else one for one in arguments))
+    return function(*(open_shared(one) if isinstance(one, scratch.SharedValue) else one for one in arguments))
+
+
+def open_shared(value: scratch.SharedValue) -> Any:
+    """On a worker: open a value; if its files are not seen, as by a worker that joined from elsewhere, it is sent again."""
+    try:
+        return value.open()
+    except OSError as error:
+        raise LostWorkError(f"opening the data on a worker: {describe(error)[0]}") from error
 
 
 def call_on_all(client: Client, function: Callable[[], Any]) -> list[Any]:
     """Call a short function in every worker; None stands for those that fail, or do not answer soon."""
     try:
-        return list(client.sync(client._run, function, callback_timeout=ANSWER_SECONDS).values())
+        return list(client.sync(client._run, function, callback_timeout=hosts.ANSWER_SECONDS).values())
     except Exception:  # a worker died or is frozen: its loss is noticed when it has work
         return [None]
 

@@ -1,6 +1,7 @@
 """Arrays that may be larger than memory: mapped from files without a name, which are gone with the process, even a killed one.
 
-Other processes of the machine map the same file through the file descriptor of its owner.
+Other processes of the machine map the same file through the file descriptor of its owner. Each file ends with random bytes,
+its mark: a process that finds another file under the same path, as on another machine, knows that it is not the right one.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import mmap
 import os
 import pickle  # nosec B403
 import shutil
+import stat
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import cloudpickle
 import numpy as np
@@ -26,21 +28,50 @@ from dit_dask.errors import RunError
 
 IN_MEMORY_BYTES = 2**25  # smaller arrays are not worth a file
 SHARED_BYTES = 2**20  # smaller ones are sent to other processes
+MARK_BYTES = 16
 
 
 @dataclass(frozen=True)
 class MappedFile:
-    """Where another process of this machine finds an array, and what it is."""
+    """Where another process of this machine finds a file, how many bytes it has before its mark, and the mark."""
 
     path: str
-    dtype: str
-    shape: tuple[int, ...]
+    size: int
+    mark: bytes
 
-    def open(self) -> NDArray[Any]:
-        """Map the array; writing to it changes a copy of the pages that only this process sees."""
-        with open(self.path, "rb") as file:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        return _view(content, self.shape, np.dtype(self.dtype))
+    def open(self) -> int:
+        """Return a new descriptor of the file; OSError if this process does not see it, or sees another one there."""
+        status = os.stat(self.path)  # opening what is no file could wait, or do something
+        if stat.S_ISREG(status.st_mode) and status.st_size == self.size + MARK_BYTES:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                mark = os.pread(descriptor, MARK_BYTES, self.size)
+            except OSError:
+                mark = b""
+            if mark == self.mark:
+                return descriptor
+            os.close(descriptor)
+        raise FileNotFoundError(f"{self.path} is not that file here")
+
+    def map(self) -> mmap.mmap:
+        """Map the file; writing to it changes a copy of the pages that only this process sees."""
+        descriptor = self.open()
+        try:
+            return mmap.mmap(descriptor, self.size, access=mmap.ACCESS_COPY)
+        finally:
+            os.close(descriptor)
+
+    def through(self, descriptor: int) -> MappedFile:
+        """Return where other processes find the same file, of which this one has a descriptor."""
+        return replace(self, path=_path(descriptor))
+
+    def is_seen(self) -> bool:
+        """Tell whether this process sees the file."""
+        try:
+            os.close(self.open())
+        except OSError:
+            return False
+        return True
 
 
 _MAPPED: dict[int, MappedFile] = {}
@@ -60,7 +91,7 @@ def mapped_file(array: NDArray[Any]) -> MappedFile | None:
 
 def mapped_bytes() -> int:
     """How much this process has in scratch files."""
-    return sum(int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize for one in _MAPPED.values())
+    return sum(file.size for file in _MAPPED.values())
 
 
 def folder() -> str:
@@ -76,20 +107,36 @@ def free_bytes() -> int:
 def _map_file(shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> NDArray[Any]:
     file: Any = None
     try:
-        file = tempfile.TemporaryFile(prefix="dit-scratch-")  # noqa: SIM115  its descriptor lives as long as the array
-        _reserve(file.fileno(), size)
+        file = new_file()
+        _reserve(file.fileno(), size + MARK_BYTES)
         array = _view(mmap.mmap(file.fileno(), size), shape, kind)
+        place = mark_file(file.fileno(), size)
     except OSError as error:
         if file is not None:
             file.close()
         where = tempfile.tempdir or "any folder for temporary files"
         problem = os.strerror(error.errno or 0)
         raise RunError(f"scratch: cannot write {size / 1e6:,.0f} MB to {where}: {problem}; set TMPDIR") from error
-    path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
-    if os.path.exists(path):  # elsewhere other processes are sent a copy
-        _MAPPED[id(array)] = MappedFile(path, kind.str, shape)
+    if place.is_seen():  # elsewhere other processes are sent a copy
+        _MAPPED[id(array)] = place
     weakref.finalize(array, _release, id(array), file)
     return array
+
+
+def new_file() -> Any:
+    """Return a file without a name; its descriptor is to be closed by whoever has it."""
+    return tempfile.TemporaryFile(prefix="dit-scratch-")
+
+
+def mark_file(descriptor: int, size: int) -> MappedFile:
+    """Write the mark to the end of a file; return where other processes find it, if the system lets them."""
+    mark = os.urandom(MARK_BYTES)
+    os.pwrite(descriptor, mark, size)
+    return MappedFile(_path(descriptor), size, mark)
+
+
+def _path(descriptor: int) -> str:
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def _reserve(descriptor: int, size: int) -> None:
@@ -105,70 +152,86 @@ def _release(key: int, file: Any) -> None:
     file.close()
 
 
-def _view(content: mmap.mmap, shape: tuple[int, ...], kind: np.dtype[Any]) -> NDArray[Any]:
+def _view(content: Any, shape: tuple[int, ...], kind: np.dtype[Any]) -> NDArray[Any]:
     return np.frombuffer(content, kind).reshape(shape)
 
 
-class NotSharedError(Exception):
-    """Some process does not see the scratch files of this one."""
+class BufferSource(Protocol):
+    """Where a process finds the content of large arrays."""
+
+    def buffers(self) -> Sequence[Any]:
+        """Return it, array by array; OSError where it is not found."""
+        ...
 
 
-class SharedPickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # untyped
-    """Pickles a value for processes of this machine: they map its large arrays, which `kept` holds, instead of copying them."""
+@dataclass(frozen=True)
+class MappedFiles:
+    """A file for each array."""
 
-    def __init__(self, file: io.BytesIO, may_share: Callable[[], bool]) -> None:
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self.kept: list[NDArray[Any]] = []
-        self._may_share = may_share
+    places: tuple[MappedFile, ...]
+
+    def buffers(self) -> Sequence[Any]:
+        """Map the files."""
+        return [place.map() for place in self.places]
+
+
+class LargeArrayPickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # untyped
+    """Pickles a value without the content of its large arrays, which `arrays` holds."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        self.arrays: list[NDArray[Any]] = []
+        self._left_out = pickle.PickleBuffer(bytearray())  # of all buffers, this one stands for another place
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=lambda buffer: buffer is not self._left_out)
 
     def reducer_override(self, value: Any) -> Any:
-        """Put the place of a mapped file where a large array is."""
+        """Leave the content of a large array out."""
         if type(value) is np.ndarray and value.nbytes >= SHARED_BYTES and value.dtype.kind in "biufSUmM":
-            if not self.kept and not self._may_share():
-                raise NotSharedError
-            shared = value if mapped_file(value) is not None else _copy(value)
-            place = mapped_file(shared)
-            if place is not None:
-                self.kept.append(shared)
-                return place.open, ()
+            self.arrays.append(value)
+            return _view, (self._left_out, value.shape, value.dtype)
         return super().reducer_override(value)
 
 
-class SharedValue:
-    """A value for the processes of this machine: each opens it once, and maps its large arrays.
+def split(value: Any) -> tuple[bytes, list[NDArray[Any]]]:
+    """Pickle a value without its large arrays; return the bytes, and the arrays."""
+    content = io.BytesIO()
+    pickler = LargeArrayPickler(content)
+    pickler.dump(value)
+    return content.getvalue(), pickler.arrays
 
-    It stays small when a process sends it on to another one. The files are there as long as what `of` returned.
+
+class SharedValue:
+    """A value whose large arrays are mapped: each process opens it once.
+
+    It stays small when a process sends it on to another one. `kept` is what must live as long as it is used.
     """
 
-    def __init__(self, content: bytes, kept: Sequence[NDArray[Any]] = ()) -> None:
-        self._content, self._kept = content, kept
+    def __init__(self, content: bytes, source: BufferSource, kept: Sequence[Any] = ()) -> None:
+        self._content, self._source, self._kept = content, source, kept
         self._opened: tuple[Any, ...] = ()
         self._lock = Lock()
 
     @classmethod
-    def of(cls, value: Any, may_share: Callable[[], bool] = lambda: True) -> SharedValue | None:
-        """Pickle a value; large arrays that are in memory are copied to files.
+    def of(cls, content: bytes, arrays: Sequence[NDArray[Any]]) -> SharedValue | None:
+        """Share a value that was split with the processes of this machine; large arrays in memory are copied to files.
 
-        None if it has no such array, or may not be shared, which is only asked if it has.
+        None where the system does not let them map a file of this one.
         """
-        content = io.BytesIO()
-        pickler = SharedPickler(content, may_share)
-        try:
-            pickler.dump(value)
-        except NotSharedError:
-            return None
-        return cls(content.getvalue(), pickler.kept) if pickler.kept else None
+        kept = [array if mapped_file(array) is not None else _copy(array) for array in arrays]
+        places = [mapped_file(array) for array in kept]
+        seen = tuple(place for place in places if place is not None)
+        return cls(content, MappedFiles(seen), kept) if len(seen) == len(kept) else None
 
     def open(self) -> Any:
-        """Return the value, the same one every time."""
+        """Return the value, the same one every time; OSError if its arrays are not found."""
         with self._lock:
             if not self._opened:
-                content = pickle.loads(self._content)  # noqa: S301 - from the process that started this one  # nosec B301
+                buffers = self._source.buffers()
+                content = pickle.loads(self._content, buffers=buffers)  # noqa: S301 - from who started us  # nosec B301
                 self._opened = (content,)
         return self._opened[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SharedValue, (self._content,)
+        return SharedValue, (self._content, self._source)
 
 
 def _copy(array: NDArray[Any]) -> NDArray[Any]:
@@ -177,22 +240,14 @@ def _copy(array: NDArray[Any]) -> NDArray[Any]:
     return shared
 
 
-class Token:
-    """A file by which a process finds out whether it can see the scratch files of another one."""
-
-    def __init__(self) -> None:
-        self._array = _map_file((16,), np.dtype(np.uint8), 16)
-        self._array[:] = np.frombuffer(os.urandom(16), np.uint8)
-        self.value = self._array.tobytes()
-
-    def is_seen_by(self, read: Callable[[Callable[[], bytes]], Iterable[bytes]]) -> bool:
-        """Tell whether all processes in which `read` calls a function see the same file."""
-        place = mapped_file(self._array)
-        return place is not None and all(value == self.value for value in read(partial(_read_token, place)))
+@cache
+def _token() -> NDArray[Any]:
+    return _map_file((1,), np.dtype(np.uint8), 1)
 
 
-def _read_token(place: MappedFile) -> bytes:
+def own_place() -> MappedFile | None:
+    """Return a file by which other processes find out whether they see those of this one; None if it can have none."""
     try:
-        return place.open().tobytes()
-    except OSError:
-        return b""
+        return mapped_file(_token())
+    except RunError:
+        return None

@@ -22,7 +22,7 @@ from distributed import Client
 from dit_dask import cluster
 from dit_dask.config.cluster import DEFAULT
 from dit_dask.errors import InputError
-from dit_dask.execution import cluster_session, reading
+from dit_dask.execution import cluster_session, hosts, reading
 from dit_dask.execution.cluster_session import ClusterSession, call_on_all
 from dit_dask.execution.reading import Gatherer
 from dit_dask.execution.stall import Watchdog
@@ -256,17 +256,19 @@ def test_all_workers_map_one_array_and_have_no_copy(client: Client) -> None:
 
 
 def test_a_value_is_sent_as_a_copy_where_scratch_is_not_seen(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_session, "call_on_all", lambda *_: [b"", None])
+    monkeypatch.setattr(cluster_session, "call_on_all", lambda *_: [False, None])
+    monkeypatch.setattr(hosts, "call_on_workers", lambda *_, **__: {})
     numbers = np.arange(400_000)
     with ClusterSession(client, Watchdog()) as session:
         shared = session.scatter({"numbers": numbers})
+        assert not shared.key.startswith("SharedValue")
         session.submit(memory_of, shared, key="memory", description="memory")
         (future,) = session.completed()
         assert session.result(future)[1] == numbers.sum()
 
 
 def test_a_frozen_worker_is_not_waited_for_long(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_session, "ANSWER_SECONDS", 1)
+    monkeypatch.setattr(hosts, "ANSWER_SECONDS", 1)
     process = next(iter(client.run(os.getpid).values()))
     os.kill(process, signal.SIGSTOP)
     try:

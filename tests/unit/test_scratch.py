@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,16 +36,21 @@ def in_other_process(value: object) -> str:
     return done.stdout.decode().strip()
 
 
-class Mapped:
-    """An array that is unpickled by mapping its file."""
+def shared(value: object) -> scratch.SharedValue:
+    """The value as processes of this machine get it."""
+    found = scratch.SharedValue.of(*scratch.split(value))
+    assert found is not None
+    return found
 
-    def __init__(self, array: np.ndarray) -> None:
-        place = scratch.mapped_file(array)
-        assert place is not None
-        self.place = place
+
+class Opened:
+    """A shared value that is opened where it is unpickled."""
+
+    def __init__(self, value: object) -> None:
+        self.value = shared(value)
 
     def __reduce__(self) -> tuple:
-        return self.place.open, ()
+        return scratch.SharedValue.open, (self.value,)
 
 
 def test_small_arrays_are_in_memory_and_large_ones_in_a_file() -> None:
@@ -64,7 +70,7 @@ def test_arrays_without_elements_are_never_in_a_file(mapped: None) -> None:
 def test_another_process_maps_the_same_array_and_cannot_change_it(mapped: None) -> None:
     array = scratch.empty(5, np.int64)
     array[:] = range(5)
-    assert in_other_process(Mapped(array)) == "[0, 1, 2, 3, 4]"
+    assert in_other_process(Opened(array)) == "[0, 1, 2, 3, 4]"
     assert array[0] == 0
 
 
@@ -72,9 +78,33 @@ def test_a_file_is_given_up_with_its_array(mapped: None) -> None:
     array = scratch.empty(5, np.int64)
     place = scratch.mapped_file(array)
     assert place is not None
+    assert place.is_seen()
     del array
+    assert not place.is_seen()
     with pytest.raises(OSError, match=r"."):
-        place.open()
+        place.map()
+
+
+def test_another_file_under_the_same_path_is_not_taken_for_the_right_one(mapped: None) -> None:
+    """As on another machine, or where a number of a process or file was used again."""
+    right, wrong = scratch.empty(5, np.int64), scratch.empty(5, np.int64)
+    right_place, wrong_place = scratch.mapped_file(right), scratch.mapped_file(wrong)
+    assert right_place is not None
+    assert wrong_place is not None
+    before = os.listdir("/proc/self/fd")
+    for path in (wrong_place.path, "/proc/self/exe", "/dev/zero", "/proc/self", "/proc/self/fd/0", "/none"):
+        place = replace(right_place, path=path)
+        assert not place.is_seen()
+        with pytest.raises(OSError, match=r"."):
+            place.open()
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_pipe_under_the_same_path_is_not_waited_for(mapped: None, tmp_path: Path) -> None:
+    place = scratch.mapped_file(scratch.empty(5, np.int64))
+    assert place is not None
+    os.mkfifo(tmp_path / "pipe")
+    assert not replace(place, path=str(tmp_path / "pipe")).is_seen()
 
 
 KILLED = """
@@ -132,9 +162,8 @@ def test_a_folder_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, ma
 def test_a_shared_value_is_small_however_often_it_is_sent_on_and_is_opened_once() -> None:
     large, small = np.arange(MIB), np.arange(3)
     value = {"large": large, "again": large, "turned": large.reshape(1024, -1).T, "small": small, "text": "word"}
-    shared = scratch.SharedValue.of(value)
-    assert shared is not None
-    once = pickle.dumps(shared)
+    sender = shared(value)
+    once = pickle.dumps(sender)
     received = pickle.loads(once)
     opened = received.open()
     assert received.open() is opened
@@ -151,28 +180,32 @@ def test_a_shared_value_is_small_however_often_it_is_sent_on_and_is_opened_once(
 
 def test_what_is_no_plain_array_is_pickled_as_it_is() -> None:
     hidden = np.ma.masked_array(np.arange(MIB), mask=np.arange(MIB) % 2)
-    shared = scratch.SharedValue.of({"hidden": hidden, "plain": np.arange(MIB)})
-    assert shared is not None
-    assert shared.open()["hidden"].sum() == hidden.sum()
-    assert scratch.SharedValue.of(hidden) is None
-    assert scratch.SharedValue.of({"a": np.arange(3), "b": np.array(["x"] * 3, object)}) is None
+    assert shared({"hidden": hidden, "plain": np.arange(MIB)}).open()["hidden"].sum() == hidden.sum()
+    assert scratch.split(hidden)[1] == []
+    assert scratch.split({"a": np.arange(3), "b": np.array(["x"] * 3, object)})[1] == []
 
 
-def test_a_value_without_large_arrays_asks_no_worker_and_one_that_may_not_be_shared_is_sent() -> None:
-    asked = []
-
-    def may_share() -> bool:
-        asked.append(True)
-        return False
-
-    assert scratch.SharedValue.of(np.arange(3), may_share) is None
-    assert not asked
-    assert scratch.SharedValue.of([np.zeros(scratch.SHARED_BYTES), np.ones(scratch.SHARED_BYTES)], may_share) is None
-    assert asked == [True]
+def test_arrays_are_left_out_once_whatever_holds_them(mapped: None) -> None:
+    array, reader = np.arange(10), np.arange(7)
+    reader.flags.writeable = False
+    content, arrays = scratch.split({"one": array, "again": [array], "reader": reader})
+    assert [id(one) for one in arrays] == [id(array), id(reader)]
+    assert array.tobytes() not in content
+    opened = shared({"one": array, "again": [array], "reader": reader}).open()
+    assert opened["again"][0] is opened["one"]
+    assert opened["reader"].flags.writeable  # as all that is mapped: code for such arrays is compiled already
 
 
-def test_a_token_is_seen_only_where_its_file_is() -> None:
-    token = scratch.Token()
-    assert token.is_seen_by(lambda read: [read(), read()])
-    assert not token.is_seen_by(lambda read: [read(), b""])
-    assert not token.is_seen_by(lambda read: [read(), None])  # type: ignore[list-item]
+def test_other_processes_see_the_file_of_this_one() -> None:
+    place = scratch.own_place()
+    assert place is not None
+    assert place == scratch.own_place()
+    assert in_other_process_is_seen(place)
+    assert not in_other_process_is_seen(replace(place, mark=bytes(scratch.MARK_BYTES)))
+
+
+def in_other_process_is_seen(place: scratch.MappedFile) -> bool:
+    """Whether another process sees a file."""
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).is_seen())"
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(place), capture_output=True, check=True)
+    return done.stdout == b"True\n"
