@@ -213,6 +213,7 @@ def test_the_owner_is_killed_and_its_machine_still_has_the_file(is_mapped: bool,
     tell("seen", "its machine went on with the same file; nothing was sent again")
 
 
+@pytest.mark.slow
 def test_workers_that_join_later_map_the_file_of_their_machine_or_are_sent_a_copy() -> None:
     with workers_on_hosts([2, 0]) as (address, machines), Client(address) as client:
         client.wait_for_workers(2, timeout=SECONDS)
@@ -230,6 +231,7 @@ def test_workers_that_join_later_map_the_file_of_their_machine_or_are_sent_a_cop
     assert [one.file for one in found if one.worker not in first] == ["", ""]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_told_to_stop_leaves_no_second_copy_with_others() -> None:
     with client_of([2, 2]) as (client, _), ClusterSession(client, Watchdog()) as session:
         before = max(client.run(private_bytes).values())
@@ -243,6 +245,7 @@ def test_a_worker_that_is_told_to_stop_leaves_no_second_copy_with_others() -> No
     assert max(one.private for one in found) < before + BYTES // 4
 
 
+@pytest.mark.slow
 def test_all_workers_of_a_machine_are_killed() -> None:
     def work(client: Client, session: TaskSession) -> list[Seen]:
         shared = session.scatter(value())
@@ -265,6 +268,7 @@ def test_all_workers_of_a_machine_are_killed() -> None:
     assert len(killed) == 2
 
 
+@pytest.mark.slow
 def test_all_that_had_the_arrays_are_killed_and_they_are_sent_again() -> None:
     sessions: list[Any] = []
 
@@ -283,6 +287,7 @@ def test_all_that_had_the_arrays_are_killed_and_they_are_sent_again() -> None:
     assert len(sessions) == 2
 
 
+@pytest.mark.slow
 def test_workers_are_killed_while_tasks_run(tell: Tell) -> None:
     with client_of([2, 2], nanny=True) as (client, _):
         killed = []
@@ -306,6 +311,7 @@ def test_workers_are_killed_while_tasks_run(tell: Tell) -> None:
     tell("seen", "all 40 results are right")
 
 
+@pytest.mark.slow
 def test_an_owner_whose_arrays_dask_removed_is_sent_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
     call = hosts.call_on_workers
 
@@ -325,6 +331,7 @@ def test_an_owner_whose_arrays_dask_removed_is_sent_them_again(monkeypatch: pyte
     assert len({one.file for one in found}) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round_of_calls", [1, 2])
 @pytest.mark.parametrize("victim", ["owner", "other"])
 def test_a_worker_is_killed_while_the_arrays_are_shared(
@@ -368,6 +375,7 @@ with ClusterSession(client, Watchdog()) as session:
 """
 
 
+@pytest.mark.slow
 def test_a_command_that_is_killed_leaves_no_file() -> None:
     with client_of([2]) as (client, _):
         address = client.scheduler.address
@@ -379,6 +387,7 @@ def test_a_command_that_is_killed_leaves_no_file() -> None:
         until(lambda: nameless_files(client) == [1, 1])  # their tokens
 
 
+@pytest.mark.slow
 def test_workers_that_do_not_answer_get_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     call = hosts.call_on_workers
 
