@@ -24,7 +24,7 @@ from dit_dask.values.table import Rows
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_DISTINCT = 0.25  # of the rows: a column with more distinct cells is kept apart, or it would make nearly every row distinct
+MOST_DISTINCT = 0.25  # of the rows: what has more distinct cells is kept apart, or it would make nearly every row distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,22 +114,25 @@ def load_counted(
 def load_all_counted(config: Config, named: Sequence[str], without: Container[str]) -> tuple[list[str], list[CountedRows]]:
     """Load the columns of the source, those named among them; also return their names, in order.
 
-    The rows are seen in all columns of few distinct cells together, and in each other one alone. They need not be complete;
-    limit and sample choose of all.
+    The rows are seen in the columns of the schema and those of few distinct cells together, and in each other one alone. They
+    need not be complete; limit and sample choose of all.
     """
     every = source_columns(config)
     check_names(every, [*every, *named], "data")
     names = [name for name in every if name not in without]
     if not names:
         raise InputError("risk needs at least one column; every column is left out")
-    read, _ = read_collapsed(config, names[:1], beside=names[1:])
+    own = [] if config.schema is None else [name for name in names if name in config.schema.columns]
+    together = own or names[:1]  # an audit of the schema needs these together, too
+    read, _ = read_collapsed(config, together, beside=[name for name in names if name not in together])
     rows = len(read.index)
     if not rows:
         raise InputError(f"data: {source_name(config)} has no rows")
     chosen = choose_rows(rows, config)
     positions: Positions = chosen if isinstance(chosen, np.ndarray) else RowNumbers(rows if chosen is None else chosen.stop)
-    columns = [replace(read, beside=()), *read.beside]
-    few = [column for column in columns if column.combinations <= MOST_DISTINCT * len(positions)]
-    together = [replace(few[0], beside=tuple(few[1:]))] if few else []
-    apart = [column for column in columns if column.combinations > MOST_DISTINCT * len(positions)]
-    return names, [collapse_rows(group, positions, config.data.missing) for group in (*together, *apart)]
+    groups = [replace(read, beside=()), *read.beside]
+    few = [group for group in groups if group.combinations <= MOST_DISTINCT * len(positions)]
+    apart = [group for group in groups if group.combinations > MOST_DISTINCT * len(positions)]
+    if few:
+        apart.insert(0, replace(few[0], beside=tuple(few[1:])))
+    return names, [collapse_rows(group, positions, config.data.missing) for group in apart]
