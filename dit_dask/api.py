@@ -28,6 +28,7 @@ from dit_dask.measures.synthetic import closeness as closest
 from dit_dask.measures.synthetic.closeness import Closeness
 from dit_dask.results import Result, open_result
 from dit_dask.storage.location import Location
+from dit_dask.values.pieces import PieceColumn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -242,8 +243,13 @@ def _run(document: Mapping[str, Any], frame: pd.DataFrame | None, client: Client
     with connect_early(chosen, checked) if frame is None else nullcontext(chosen) as workers:
         prepared = run.prepare(checked, frame, gather=Gatherer(workers.client, shown))
         finished = run.run(prepared, workers, shown)
-    inputs = AuditInputs(prepared.config, prepared.rows, prepared.tests)
-    return Result(finished.folder, finished.summaries, finished.measures, finished.verdict, lambda: inputs, frame)
+
+    def load() -> AuditInputs:
+        """Rows that workers keep end with them, and the result does not: they are read again when they are asked for."""
+        own = run.prepare(checked, frame) if isinstance(prepared.rows.index, PieceColumn) else prepared
+        return AuditInputs(own.config, own.rows, own.tests)
+
+    return Result(finished.folder, finished.summaries, finished.measures, finished.verdict, load, frame)
 
 
 def open(  # named as users call it

@@ -278,14 +278,14 @@ def _complete(prepared: PreparedRun, journal: Journal, session: Session) -> RunR
     session.announce(3, "controls, and what the tests could have shown at most")
     baselines = _execute_baselines(prepared, runner)
     session.announce(4, "publish")
+    planted = {test: (baseline.attainable, baseline.planting_error) for baseline in baselines for test in baseline.tests}
+    pairs = zip(states, outcomes, strict=True)
+    summaries = [summarise(state, outcome, *planted[state.test.id]) for state, outcome in pairs]
     session.connection.close()
     clock.lap("work")
     stored = manifest.read(prepared.folder)
     if stored and _is_finished(prepared, stored, states):  # the same audit ran elsewhere at the same time and was first
         return _publish_stored(prepared, stored)
-    planted = {test: (baseline.attainable, baseline.planting_error) for baseline in baselines for test in baseline.tests}
-    pairs = zip(states, outcomes, strict=True)
-    summaries = [summarise(state, outcome, *planted[state.test.id]) for state, outcome in pairs]
     finished = zip(summaries, outcomes, strict=True)
     curves = {one.test: outcome.points for one, outcome in finished if one.release_only is None}
     controls = [control for baseline in baselines for control in baseline.controls]

@@ -25,6 +25,7 @@ from dit_dask.engines.noisy_counts import binned
 from dit_dask.errors import InputError
 from dit_dask.sanitizers import SANITIZERS
 from dit_dask.values.arrays import RowNumbers
+from dit_dask.values.pieces import recode_index
 from dit_dask.values.table import Rows, count_persons
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ class _Builder:
         rows, bins = self._rows, point.sanitizer.parameters.get("bins", {})
         key = json.dumps(bins, sort_keys=True, default=str)
         if key not in self._binned:
-            table, index = binned(rows.table, bins, f"{point.where}.sanitizer.bins")
-            index = index[rows.index]
+            table, place = binned(rows.table, bins, f"{point.where}.sanitizer.bins")
+            index = recode_index(rows.index, place, table.distinct)
             found = Rows(table, index, rows.read, rows.dropped, table.weights, source_row=rows.source_row)
             self._binned[key] = replace(found, left_out=rows.left_out)
         return self._binned[key]
@@ -162,7 +163,7 @@ def recode_key(encoder: ComponentConfig | None) -> tuple[int, str] | None:
 def recode_rows(rows: Rows, quantiles: int, cut: str) -> Rows:
     """The rows with quantiles instead of continuous attributes, in the frame, too, where sanitizers see it."""
     table, place = with_quantiles(rows.table, quantiles, cut)
-    index, frame = place[rows.index], rows.frame
+    index, frame = recode_index(rows.index, place, table.distinct), rows.frame
     if frame is not None:
         pairs = zip(rows.table.schema.quasi_identifiers, table.schema.quasi_identifiers, table.codes.T, strict=True)
         labels = {new.name: np.array(new.levels, object)[codes[index]] for old, new, codes in pairs if old is not new}

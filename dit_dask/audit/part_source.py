@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,28 +14,38 @@ from dit_dask.audit.statistics import Distribution
 from dit_dask.engines import Influence
 from dit_dask.engines.gain import GainTally, Shift, tally_persons
 from dit_dask.values.arrays import RowNumbers, stretch_of
+from dit_dask.values.pieces import PieceColumn, RowPiece, choose_pieces, join_pieces
 
 if TYPE_CHECKING:
     from dit_dask.audit.plan import TestPlan
     from dit_dask.audit.test import Test
     from dit_dask.values.arrays import Bools, Codes, Floats, Ints, Positions
+    from dit_dask.values.pieces import RowIndex, SourceRows
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
-    """A stretch of what is as long as the table, from one row on: records, positions among the used rows and in the source."""
+class AuditedRows:
+    """Consecutive audited rows: from which one on, their positions, and where they are in the pieces that a task gets.
+
+    `recoded` are other numbers in place of those that the pieces have.
+    """
 
     start: int
-    record: Ints | Codes
     audited: Positions
-    row: Positions
+    cuts: Sequence[slice]
+    recoded: Ints | Codes | None
+
+    def join(self, pieces: Sequence[RowPiece]) -> RowPiece:
+        """The rows of the pieces as one piece."""
+        joined = join_pieces([piece.cut(cut) for piece, cut in zip(pieces, self.cuts, strict=True)])
+        return joined if self.recoded is None else RowPiece(self.recoded[joined.number], joined.row)
 
 
 @dataclass(frozen=True, eq=False)
 class TestRows:
     """The audited rows of a test, cut into parts; record[n] is the record of each, `audited` their positions.
 
-    `row` has their positions in the source. All three begin at row `start` where only a stretch of them is there.
+    `row` has their positions in the source. All three begin at row `start` where only some of them are there.
     A part tallies the records that begin in it, in the order of `owned`, or where persons have several rows, the records of
     the persons who do; `owner` has their parts, ascending. `counts[m]` are the audited rows of each record.
     """
@@ -44,9 +54,9 @@ class TestRows:
 
     test: str
     boundaries: Ints
-    record: Ints | Codes
+    record: RowIndex
     audited: Positions
-    row: Positions
+    row: SourceRows
     multiplicity: Ints
     owned: Ints
     owner: Ints
@@ -76,7 +86,7 @@ class TestRows:
             plan.boundaries,
             record,
             test.audited,
-            rows.source_row if len(test.audited) == rows.used else rows.source_row[np.asarray(test.audited)],
+            rows.source_row if len(test.audited) == rows.used else np.asarray(rows.source_row[np.asarray(test.audited)]),
             rows.multiplicity,
             owned,
             owner,
@@ -85,14 +95,17 @@ class TestRows:
             rank,
         )
 
-    def stretch(self, parts: Sequence[int]) -> Stretch:
-        """What is as long as the table, for the parts from the first to the last of some."""
+    def stretch(self, parts: Sequence[int]) -> tuple[list[Any], AuditedRows]:
+        """The rows of the parts from the first to the last of some, and what stands for their pieces."""
         rows = slice(int(self.boundaries[min(parts)]), int(self.boundaries[max(parts) + 1]))
-        return Stretch(rows.start, self.record[rows], stretch_of(self.audited, rows), stretch_of(self.row, rows))
+        pieces, cuts = choose_pieces(self.record, self.row, rows)
+        recoded = self.record.recoded if isinstance(self.record, PieceColumn) else None
+        return pieces, AuditedRows(rows.start, stretch_of(self.audited, rows), cuts, recoded)
 
-    def cut_out(self, stretch: Stretch) -> TestRows:
-        """The same with only a stretch of what is as long as the table."""
-        return replace(self, record=stretch.record, audited=stretch.audited, row=stretch.row, start=stretch.start)
+    def cut_out(self, chosen: AuditedRows, pieces: Sequence[RowPiece]) -> TestRows:
+        """The same with only some of what is as long as the table."""
+        piece = chosen.join(pieces)
+        return replace(self, record=piece.number, audited=chosen.audited, row=piece.row, start=chosen.start)
 
     def _local(self, part: int) -> slice:
         """Where a part's rows are in what is there."""
@@ -100,7 +113,8 @@ class TestRows:
 
     def records(self, part: int) -> Ints | Codes:
         """The record of each of a part's rows."""
-        return self.record[self._local(part)]
+        found: Ints | Codes = self.record[self._local(part)]
+        return found
 
     def size(self, part: int) -> int:
         """How many rows a part has."""
@@ -121,7 +135,12 @@ class TestRows:
         return self.owned[slice(*np.searchsorted(self.owner, (part, part + 1)))]
 
     def needed_by(self, part: int) -> Ints | Codes:
-        """The records that a part waits for: those of its rows, and those whose gains it tallies."""
+        """The records that a part waits for: those of its rows, and those whose gains it tallies.
+
+        Where its rows are kept elsewhere, all that begin up to it: its own are among them.
+        """
+        if isinstance(self.record, PieceColumn):
+            return self.owned[: int(np.searchsorted(self.owner, part, "right"))]
         record = self.records(part)
         return record if self.person_of is None else np.concatenate([record, self.owned_by(part)])
 
@@ -175,13 +194,14 @@ class PartSource:
     rows: TestRows
     values: RecordValues
 
-    def cut_out(self, stretch: Stretch) -> PartSource:
-        """The same with only a stretch of what is as long as the table."""
-        return replace(self, rows=self.rows.cut_out(stretch))
+    def cut_out(self, chosen: AuditedRows, pieces: Sequence[RowPiece]) -> PartSource:
+        """The same with only some of what is as long as the table."""
+        return replace(self, rows=self.rows.cut_out(chosen, pieces))
 
     def without_rows(self) -> PartSource:
         """The same without anything that is as long as the table: what workers are sent once."""
-        return self.cut_out(Stretch(0, self.rows.record[:0], RowNumbers(0), RowNumbers(0)))
+        nothing = np.empty(0, np.int32), RowNumbers(0)
+        return self.cut_out(AuditedRows(0, RowNumbers(0), [slice(None)], None), [RowPiece(*nothing)])
 
     def distribution(self) -> Distribution:
         """How many audited rows, or persons, have each distance."""

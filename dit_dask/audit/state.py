@@ -111,7 +111,7 @@ class TestState:
 
     def all_estimates(self) -> Estimates:
         """The estimates of all distinct records under audit, and of all audited rows; no rows where nothing is estimated."""
-        record = self.rows.record if self.source.values.estimates else self.rows.record[:0]
+        record = np.asarray(self.rows.record) if self.source.values.estimates else np.empty(0, np.int32)
         by_record, by_row = self.estimates(self.records), self.estimates(record)
         person = None if self.rows.person_of is None else self.rows.person_of[record]
         return Estimates(self.records, by_record, by_row, self.source.values.distance[record], person)
@@ -175,7 +175,9 @@ class TestState:
     @property
     def skipped(self) -> Ints:
         """The positions of the audited rows that could not be tested."""
-        skipped: Ints = self.test.audited[np.isin(self.rows.record, list(self.failures))]
+        if not self.failures:
+            return np.empty(0, np.int64)
+        skipped: Ints = self.test.audited[np.isin(np.asarray(self.rows.record), list(self.failures))]
         return skipped
 
     def lower_bounds(self) -> Statistics:

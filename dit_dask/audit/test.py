@@ -19,7 +19,8 @@ from dit_dask.values.table import Rows, Table
 if TYPE_CHECKING:
     from dit_dask.engines.noisy_counts.effective_epsilon import PrivacyLoss
     from dit_dask.sanitizers.external import ExternalSanitizer
-    from dit_dask.values.arrays import Codes, Floats, Ints, Positions
+    from dit_dask.values.arrays import Floats, Positions
+    from dit_dask.values.pieces import RowIndex
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Test:
     before: tuple[Table, Alternative] | None = field(default=None, repr=False)  # where one attribute of a table was changed
 
     @property
-    def record(self) -> Ints | Codes:
+    def record(self) -> RowIndex:
         """Return (audited,): the distinct record of each audited row; a view if all rows are audited."""
         return self.rows.record_of(self.audited)
 
@@ -85,7 +86,7 @@ class Test:
 
     def without_rows(self) -> Test:
         """The same without anything that is as long as the table, which engines do not need."""
-        light = replace(self.rows, index=self.rows.index[:0], source_row=RowNumbers(0), further=())
+        light = replace(self.rows, index=np.empty(0, np.int32), source_row=RowNumbers(0), further=())
         return replace(self, rows=light, audited=RowNumbers(0), recoded=None)
 
     def sharing_key(self) -> Hashable:
@@ -93,7 +94,13 @@ class Test:
         if not self.policy.shares_releases:
             return self.id
         state = None if self.external is None else id(self.external.state)  # one for all sensitive attributes
-        return state, self.engine, self.config.repeats, np.asarray(self.audited).tobytes(), self.rows.index.tobytes()
+        return (
+            state,
+            self.engine,
+            self.config.repeats,
+            np.asarray(self.audited).tobytes(),
+            np.asarray(self.rows.index).tobytes(),
+        )
 
     def recheck(self) -> tuple[Recheck, PrivacyLoss | None, Utility]:
         """Compare what is published, or the noise, with what it claims, and with the table, as it was before any change."""

@@ -62,6 +62,7 @@ def _planned(checked: Config) -> PlannedRun:
     from dit_dask.audit import plan as planner
     from dit_dask.audit.warnings import data_warnings
     from dit_dask.execution.external import assume_probe_results
+    from dit_dask.execution.workers import workers_read
     from dit_dask.inputs.partitions import source_bytes
     from dit_dask.reporting.planned import PlannedRun, PlannedTest
     from dit_dask.storage import scratch
@@ -84,7 +85,7 @@ def _planned(checked: Config) -> PlannedRun:
         planner.memory_needed(cluster.memory(checked.cluster)),
         data_warnings(prepared.rows, prepared.person_ids),
         source_bytes=source_bytes(checked),
-        scratch=scratch.folder(),
+        scratch="the workers' folders for temporary files" if workers_read(checked) else scratch.folder(),
         scratch_bytes=scratch.mapped_bytes(),
     )
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dit_dask.audit.part_source import PartSource, Stretch
+from dit_dask.audit.part_source import AuditedRows, PartSource
 from dit_dask.audit.parts import Part, PartFile, WrittenPart, read_tallies, write_part
 from dit_dask.audit.state import TestState
 from dit_dask.audit.statistics import describe, describe_adversaries, points
@@ -27,6 +27,7 @@ from dit_dask.execution.session import Task, TaskSession
 from dit_dask.measures.utility.figures import Utility
 from dit_dask.sanitizers.claims import Recheck
 from dit_dask.storage.folder import Folder
+from dit_dask.values.pieces import PieceColumn, RowPiece, cut_piece
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -186,7 +187,7 @@ class TestTasks:
         state = self._states[test]
         for batch in state.batches(parts):
             if state.is_done:
-                content: Any = (self._source(test), state.rows.stretch(batch), batch)
+                content: Any = (self._source(test), *self._rows(state, batch), batch)
                 write: Callable[..., list[WrittenPart]] = write_from
             else:
                 content, write = ([state.source.part(part) for part in batch],), write_parts
@@ -199,6 +200,18 @@ class TestTasks:
                 priority=10,
             )
             self._tasks[future] = WriteTask(test, batch)
+
+    def _rows(self, state: TestState, batch: Sequence[int]) -> tuple[AuditedRows, list[Any]]:
+        """The rows of some parts as arguments of a task; where they are kept elsewhere, a task there cuts them out."""
+        pieces, chosen = state.rows.stretch(batch)
+        if not isinstance(state.rows.record, PieceColumn):
+            return chosen, pieces
+        key, description = f"rows-{state.test.id}-{batch[0]:05d}", f"{state.test.id}: rows of part {batch[0]}"
+        cut = [
+            self._session.submit(cut_piece, *pair, key=f"{key}-{place}", description=description, wanted=False)
+            for place, pair in enumerate(zip(pieces, chosen.cuts, strict=True))
+        ]
+        return replace(chosen, cuts=[slice(None)] * len(cut)), cut
 
     def _source(self, test: int) -> Any:
         """What the parts of a test are made of but its rows: sent once to every worker, or with each task if it is small."""
@@ -271,9 +284,11 @@ def write_parts(folder: Folder, contents: Sequence[Part]) -> list[WrittenPart]:
     return [write_part(folder, content) for content in contents]
 
 
-def write_from(folder: Folder, source: PartSource, stretch: Stretch, parts: Sequence[int]) -> list[WrittenPart]:
+def write_from(
+    folder: Folder, source: PartSource, chosen: AuditedRows, pieces: Sequence[RowPiece], parts: Sequence[int]
+) -> list[WrittenPart]:
     """On a worker: make a few parts and write them."""
-    own = source.cut_out(stretch)
+    own = source.cut_out(chosen, pieces)
     return [write_part(folder, own.part(part)) for part in parts]
 
 

@@ -32,10 +32,20 @@ class Workers:
     client: Client | None = None  # if they are connected already
 
 
+def is_large(config: Config) -> bool:
+    """Tell whether it is worth having workers read the source."""
+    return source_bytes(config) >= LARGE_BYTES
+
+
+def workers_read(config: Config) -> bool:
+    """Tell whether a run of the command has the source read by workers, and leaves its rows with them."""
+    return not config.cluster.only_if_long and not config.measures and is_large(config)
+
+
 @contextmanager
 def connect_early(workers: Workers, config: Config) -> Iterator[Workers]:
     """Connect before the table is read, where it is worth having workers read it."""
-    if workers.connect is None or workers.only_if_long or source_bytes(config) < LARGE_BYTES:
+    if workers.connect is None or workers.only_if_long or not is_large(config):
         yield workers
         return
     read_gates(config)  # what is wrong with them is said before a cluster is started

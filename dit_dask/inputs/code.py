@@ -17,12 +17,13 @@ from dit_dask.errors import InputError
 from dit_dask.inputs.collapsed import CollapsedRows
 from dit_dask.inputs.encode import Column
 from dit_dask.inputs.kinds import encode_attribute, has_scale
+from dit_dask.inputs.local_pieces import LocalPieces, as_one, keep_rows
 from dit_dask.inputs.sensitive import encode_sensitive, join_members
 from dit_dask.inputs.subject import check_ids
-from dit_dask.storage import scratch
 from dit_dask.storage.redaction import public_url
-from dit_dask.values.arrays import Bools, Codes, Ints, Positions, RowNumbers, blocks, count_values, first_positions
+from dit_dask.values.arrays import Bools, Codes, Ints, RowNumbers
 from dit_dask.values.numbers import DECIMAL
+from dit_dask.values.pieces import NUMBER, ROW, PieceColumn, RowIndex, RowPieces, SourceRows, count_numbers, first_rows
 from dit_dask.values.schema import Schema
 from dit_dask.values.table import Rows, collapse, count_persons
 
@@ -30,13 +31,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def code_rows(read: CollapsedRows, config: Config, files: tuple[str, ...], *, in_place: bool = True) -> Rows:
-    """Choose the rows under audit and code them; nothing here is as long as the table but what is in scratch files.
-
-    In place, `read` is of no use afterwards.
-    """
+def code_rows(read: CollapsedRows, config: Config, files: tuple[str, ...]) -> Rows:
+    """Choose the rows under audit and code them; nothing here is as long as the table but the pieces."""
     schema = config.checked_schema
-    if not len(read.index):
+    if not read.rows:
         raise InputError(f"data: {source_name(config)} has no rows")
     kept = _category_columns(config)
     missing = {name: _missing_places(read, place, config) for place, name in enumerate(read.names)}
@@ -56,24 +54,28 @@ def code_rows(read: CollapsedRows, config: Config, files: tuple[str, ...], *, in
         members[one.name] = secret, used.spread(one.column, cell_codes, len(secret.levels) - 1)
     person, doubts = (None, ()) if schema.subject is None else _number_persons(used, schema.subject)
     loaded = []
-    for place, each in enumerate(schema.secrets):
+    for each in schema.secrets:
         secret, secret_codes = join_members(each, members)
         whole = Schema(tuple(attributes), secret, schema.subject)
         table, record = collapse(whole, codes, secret_codes, person, used.rows)
-        index = used.index_of(record, in_place=in_place and place + 1 == len(schema.secrets))
-        loaded.append(Rows(table, index, len(read.index), dropped, count_persons(table), files, None, used.source_row, doubts))
+        index, source_row = used.index_of(record, table.distinct)
+        loaded.append(Rows(table, index, read.rows, dropped, count_persons(table), files, None, source_row, doubts))
     return replace(loaded[0], further=tuple(loaded[1:]))
 
 
 @dataclass(frozen=True, eq=False)
 class UsedRows:
-    """The rows under audit: chosen[m] are the combinations that some have, rows[m] how many, index[n] that of each."""
+    """The rows under audit: chosen[m] are the combinations that some have, rows[m] how many; `maps` as in CollapsedRows.
+
+    The rows of piece p are shifted by starts[p] to be positions in the source.
+    """
 
     read: CollapsedRows
     chosen: Ints
     rows: Ints
-    index: Codes
-    source_row: Positions
+    pieces: RowPieces
+    maps: Sequence[Codes | None]
+    starts: Sequence[int]
     missing: Mapping[str, Bools]
 
     @property
@@ -122,16 +124,26 @@ class UsedRows:
     @cached_property
     def first_rows(self) -> Ints:
         """Return (combinations,): the first used row that has each."""
-        return first_positions(self.index, self.read.combinations)[self.chosen]
+        if self.pieces is self.read.pieces:
+            return self.read.first[self.chosen]
+        found = np.full(self.read.combinations, sum(self.pieces.sizes), np.int64)
+        begins = np.cumsum([0, *self.pieces.sizes])[:-1].tolist()
+        for numbers, first in reversed(self.pieces.collect(first_rows, [(begin,) for begin in begins])):
+            found[numbers] = first
+        return found[self.chosen]
 
-    def index_of(self, record: Ints, *, in_place: bool) -> Codes:
-        """Return (used rows,): the record of each row's combination; in place, in the array of the combinations."""
+    def index_of(self, record: Ints, size: int) -> tuple[RowIndex, SourceRows]:
+        """Return the record of each row's combination, and the row's position in the source, wherever the pieces are."""
         of_combination = np.zeros(self.read.combinations, np.int32)
         of_combination[self.chosen] = record
-        found = self.index if in_place else scratch.empty(len(self.index), np.int32)
-        for block in blocks(len(found)):
-            found[block] = of_combination[self.index[block]]
-        return found
+        codes = [of_combination if own is None else of_combination[own] for own in self.maps]
+        pieces = self.pieces.convert(keep_rows, list(zip(codes, self.starts, strict=True)))
+        is_whole = sum(pieces.sizes) == self.read.rows
+        if isinstance(pieces, LocalPieces):
+            piece = as_one(pieces.handles)
+            return piece.number, RowNumbers(len(piece)) if is_whole else piece.row
+        index = PieceColumn(pieces, NUMBER, size)
+        return index, RowNumbers(len(index)) if is_whole else replace(index, column=ROW)
 
 
 def _missing_places(read: CollapsedRows, place: int, config: Config) -> Bools:
@@ -142,35 +154,33 @@ def _missing_places(read: CollapsedRows, place: int, config: Config) -> Bools:
 
 def _use(read: CollapsedRows, is_complete: Bools, missing: Mapping[str, Bools], config: Config) -> tuple[UsedRows, int]:
     """Choose the rows under audit; also return how many are incomplete."""
-    counts = count_values(read.index, read.combinations)
-    complete = int(counts[is_complete].sum())
+    complete = int(read.counts[is_complete].sum())
     chosen = choose_rows(complete, config)
-    source: Positions = RowNumbers(len(read.index))
-    index = read.index
-    if chosen is not None or complete < len(read.index):
-        index, source = _take(read.index, is_complete, chosen, complete)
-        counts = count_values(index, read.combinations)
+    pieces, maps, counts = read.pieces, read.maps, read.counts
+    starts: Sequence[int] = np.cumsum([0, *pieces.sizes])[:-1].tolist()
+    if complete < read.rows:
+        numbers = np.where(is_complete, np.arange(read.combinations, dtype=np.int32), np.int32(-1))
+        codes = [numbers if own is None else numbers[own] for own in maps]
+        pieces = pieces.convert(keep_rows, list(zip(codes, starts, strict=True)))
+        maps, starts = (None,) * len(maps), [0] * len(starts)
+    if chosen is not None:
+        spans = zip(np.cumsum([0, *pieces.sizes]).tolist(), pieces.sizes, maps, starts, strict=False)
+        arguments = [(own, start, _within(chosen, first, size)) for first, size, own, start in spans]
+        pieces = pieces.convert(keep_rows, arguments)
+        maps, starts = (None,) * len(maps), [0] * len(starts)
+    if pieces is not read.pieces:
+        counts = np.zeros(read.combinations, np.int64)
+        for present, rows in pieces.collect(count_numbers, [()] * len(maps)):
+            counts[present] += rows
     present = np.flatnonzero(counts)
-    return UsedRows(read, present, counts[present], index, source, missing), len(read.index) - complete
+    return UsedRows(read, present, counts[present], pieces, maps, starts, missing), read.rows - complete
 
 
-def _take(index: Codes, is_complete: Bools, chosen: Ints | slice | None, complete: int) -> tuple[Codes, Ints]:
-    """Return the combinations and the positions of the chosen ones among the complete rows."""
-    if chosen is None:
-        chosen = slice(0, complete)
-    size = chosen.stop if isinstance(chosen, slice) else len(chosen)
-    taken, source = scratch.empty(size, np.int32), scratch.empty(size, np.int64)
-    seen = done = 0
-    for block in blocks(len(index)):
-        inside = np.flatnonzero(is_complete[index[block]])
-        if isinstance(chosen, slice):
-            picked = inside[: max(0, chosen.stop - seen)]
-        else:
-            picked = inside[chosen[slice(*np.searchsorted(chosen, (seen, seen + len(inside))))] - seen]
-        source[done : done + len(picked)] = picked + block.start
-        taken[done : done + len(picked)] = index[block][picked]
-        seen, done = seen + len(inside), done + len(picked)
-    return taken, source
+def _within(chosen: Ints | slice, first: int, size: int) -> Ints | slice:
+    """Those of the chosen rows that are in a piece of so many rows, counted from its first."""
+    if isinstance(chosen, slice):
+        return slice(0, int(np.clip(chosen.stop - first, 0, size)))
+    return chosen[slice(*np.searchsorted(chosen, (first, first + size)))] - first
 
 
 def choose_rows(complete: int, config: Config) -> Ints | slice | None:
@@ -200,7 +210,7 @@ def _number_persons(used: UsedRows, name: str) -> tuple[Ints | None, tuple[str, 
     repeated, doubts = check_ids(used.column(name), 0, lambda: 0)
     if not repeated:
         return None, doubts
-    places, first = used.places(name), np.full(len(cells), len(used.index), np.int64)
+    places, first = used.places(name), np.full(len(cells), sum(used.pieces.sizes), np.int64)
     np.minimum.at(first, places, used.first_rows)
     present = np.flatnonzero(counts)
     number = np.zeros(len(cells), np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -11,8 +12,10 @@ import numpy as np
 
 from dit_dask.errors import InputError
 from dit_dask.inputs.arrow import to_frame
+from dit_dask.inputs.local_pieces import LocalPieces, renumber
 from dit_dask.storage import scratch
-from dit_dask.values.arrays import Codes, Positions, RowNumbers, blocks
+from dit_dask.values.arrays import Codes, Ints, Positions, RowNumbers, count_values
+from dit_dask.values.pieces import RowPiece, RowPieces
 from dit_dask.values.table import LARGEST_KEY, rank_rows
 
 if TYPE_CHECKING:
@@ -24,22 +27,35 @@ FEWEST_HASHED = 100_000  # rows that are worth loading a kernel
 
 @dataclass(frozen=True, eq=False)
 class CollapsedRows:
-    """For each column its distinct cells, for each combination the place of its cell or -1, and each row's combination.
+    """For each column its distinct cells; for each combination the place of its cell or -1, its rows, and the first of them.
 
-    The index is all that is as long as the table, and in a scratch file if it is large. Cells may be listed that no row has.
-    `beside` has further columns of the same rows, each alone, so that they make no more combinations.
+    The pieces are all that is as long as the table. A row's number in a piece stands for the combination that `maps` has for
+    it, or is that of the combination where this is None. Cells may be listed that no row has. `beside` has further columns of
+    the same rows, each alone, so that they make no more combinations. `notes` say how a part was read, if nobody has heard it.
     """
 
     names: tuple[str, ...]
     cells: tuple[pd.Series[Any], ...]
     codes: tuple[Codes, ...]
-    index: Codes
+    counts: Ints
+    first: Ints
+    pieces: RowPieces
+    maps: tuple[Codes | None, ...] = (None,)
     beside: tuple[CollapsedRows, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __sizeof__(self) -> int:  # Dask runs tasks where their largest arguments are
+        return sum(map(sys.getsizeof, (*self.pieces.handles, *self.codes, self.counts, self.first, *self.beside)))
 
     @property
     def combinations(self) -> int:
         """How many there are."""
         return len(self.codes[0])
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(self.pieces.sizes)
 
 
 def collapse_frame(frame: pd.DataFrame, names: Sequence[str], beside: Sequence[str] = ()) -> CollapsedRows:
@@ -117,7 +133,10 @@ def _number_cells(column: pd.Series[Any]) -> tuple[Codes, pd.Series[Any]]:
 def _collapse(names: Sequence[str], cells: Sequence[pd.Series[Any]], codes: Sequence[Codes], rows: int) -> CollapsedRows:
     index = scratch.empty(rows, np.int32)
     first = number_rows(codes, index)
-    return CollapsedRows(tuple(names), tuple(cells), tuple(column[first] for column in codes), index)
+    counts, pieces = count_values(index, len(first)), LocalPieces((RowPiece(index, RowNumbers(rows)),))
+    return CollapsedRows(
+        tuple(names), tuple(cells), tuple(column[first] for column in codes), counts, first.astype(np.int64), pieces
+    )
 
 
 def number_rows(columns: Sequence[Codes], number: Codes) -> Codes:
@@ -156,7 +175,7 @@ def rewrite(rows: CollapsedRows, place: int, cells: pd.Series[Any]) -> Collapsed
 
 
 def merge(parts: Sequence[CollapsedRows], where: str) -> CollapsedRows:
-    """Put rows that were read apart together, in their order."""
+    """Put rows that were read apart together, in their order; no row is looked at."""
     if len(parts) == 1:
         return parts[0]
     names = parts[0].names
@@ -166,23 +185,36 @@ def merge(parts: Sequence[CollapsedRows], where: str) -> CollapsedRows:
         cells.append(known)
         codes.append(np.concatenate([number[part.codes[place]] for number, part in zip(numbers, parts, strict=True)]))
     combination = np.empty(len(codes[0]), np.int32)
-    first = number_rows(codes, combination)
-    index = scratch.empty(sum(len(part.index) for part in parts), np.int32)
-    start = row = 0
-    for part in parts:
-        merged = combination[start : start + part.combinations]
-        for block in blocks(len(part.index)):
-            np.take(merged, part.index[block], out=index[row + block.start : row + block.stop], mode="clip")
-        start, row = start + part.combinations, row + len(part.index)
+    chosen = number_rows(codes, combination)
+    counts = np.bincount(combination, np.concatenate([part.counts for part in parts]), len(chosen)).astype(np.int64)
+    starts, ends = np.cumsum([0, *(part.rows for part in parts)]), np.cumsum([0, *(part.combinations for part in parts)])
+    first = np.concatenate([part.first + start for part, start in zip(parts, starts, strict=False)])[chosen]
+    maps = []
+    for part, (start, stop) in zip(parts, pairwise(ends), strict=True):
+        merged = combination[start:stop]
+        maps += [merged if own is None else merged[own] for own in part.maps]
+    pieces = parts[0].pieces.join([part.pieces for part in parts[1:]])
     beside = tuple(merge(further, where) for further in zip(*(part.beside for part in parts), strict=True))
-    return CollapsedRows(names, tuple(cells), tuple(column[first] for column in codes), index, beside)
+    columns = tuple(column[chosen] for column in codes)
+    return CollapsedRows(names, tuple(cells), columns, counts, first, pieces, tuple(maps), beside)
+
+
+def as_one_piece(rows: CollapsedRows) -> CollapsedRows:
+    """The same with the combination of every row in one array, in a scratch file if it is large."""
+    if len(rows.maps) > 1:
+        index, start = scratch.empty(rows.rows, np.int32), 0
+        for piece, own in zip(rows.pieces.handles, rows.maps, strict=True):
+            renumber(piece.number, own, index[start : start + len(piece)])
+            start += len(piece)
+        rows = replace(rows, pieces=LocalPieces((RowPiece(index, RowNumbers(len(index))),)), maps=(None,))
+    return replace(rows, beside=tuple(map(as_one_piece, rows.beside)))
 
 
 def frame_of(rows: CollapsedRows, chosen: Positions | None = None) -> pd.DataFrame:
     """The cells of all columns in some rows, or in all of them."""
     import pandas as pd
 
-    positions = RowNumbers(len(rows.index)) if chosen is None else chosen
+    positions = RowNumbers(rows.rows) if chosen is None else chosen
     names = [name for group in (rows, *rows.beside) for name in group.names]
     return pd.DataFrame({name: cells_of(rows, name, positions) for name in names})
 
@@ -193,9 +225,14 @@ def cells_of(rows: CollapsedRows, name: str, chosen: Positions) -> pd.Series[Any
 
     group = next(one for one in (rows, *rows.beside) if name in one.names)
     place = group.names.index(name)
-    codes, cells = group.codes[place], group.cells[place]
-    index = group.index if len(chosen) == len(group.index) else group.index[chosen]
-    number = codes.astype(np.min_scalar_type(-len(cells) - 1))[index]
+    cells = group.cells[place]
+    codes = group.codes[place].astype(np.min_scalar_type(-len(cells) - 1))
+    number, start = np.empty(group.rows, codes.dtype), 0
+    for piece, own in zip(group.pieces.handles, group.maps, strict=True):
+        number[start : start + len(piece)] = (codes if own is None else codes[own])[piece.number]
+        start += len(piece)
+    if len(chosen) < len(number):
+        number = number[np.asarray(chosen)]
     if pd.api.types.is_string_dtype(cells.dtype):
         return pd.Series(pd.Categorical.from_codes(number, categories=pd.Index(cells)), name=name)
     if cells.dtype.kind in "iub" and (number < 0).any():  # an empty cell must not turn large integers into floats
@@ -229,10 +266,13 @@ def _are_integers(cells: pd.Series[Any]) -> bool:
 
 
 class Merger:
-    """Puts parts together as they come, in their order: never many at once, and each row a few times only."""
+    """Puts parts together as they come, in their order: never many at once, and each combination a few times only.
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    `into_one`: their rows, too, so that no more than a few pieces are there.
+    """
+
+    def __init__(self, where: str, *, into_one: bool = False) -> None:
+        self._where, self._into_one = where, into_one
         self._levels: list[list[CollapsedRows]] = []
 
     def add(self, part: CollapsedRows) -> None:
@@ -244,7 +284,7 @@ class Merger:
             self._levels[level].append(part)
             if len(self._levels[level]) < FAN_IN:
                 return
-            part = merge(self._levels[level], self._where)
+            part = self._merge(self._levels[level])
             self._levels[level] = []
             level += 1
 
@@ -252,4 +292,8 @@ class Merger:
         """All parts together."""
         parts = [part for level in reversed(self._levels) for part in level]
         self._levels = []
-        return merge(parts, self._where)
+        return self._merge(parts)
+
+    def _merge(self, parts: Sequence[CollapsedRows]) -> CollapsedRows:
+        merged = merge(parts, self._where)
+        return as_one_piece(merged) if self._into_one else merged

@@ -12,13 +12,14 @@ import numpy as np
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs.code import choose_rows, code_rows, source_name
-from dit_dask.inputs.collapsed import CollapsedRows, frame_of, number_rows
+from dit_dask.inputs.collapsed import CollapsedRows, as_one_piece, frame_of, number_rows
 from dit_dask.inputs.columns import source_columns
 from dit_dask.inputs.load import _check_marked, blank_missing, load_with
 from dit_dask.inputs.partitions import Gather, gather_here, read_collapsed
 from dit_dask.inputs.read import check_names
 from dit_dask.storage import scratch
 from dit_dask.values.arrays import Bools, Codes, Ints, Positions, RowNumbers, blocks, count_values, first_positions
+from dit_dask.values.pieces import as_positions
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def collapse_rows(read: CollapsedRows, chosen: Positions, marks: Any) -> Counted
     index = scratch.empty(len(chosen), np.int32)
     first = np.zeros(0, np.int32)
     for place, group in enumerate((read, *read.beside)):
-        codes = np.asarray(group.index) if len(chosen) == len(group.index) else _take(np.asarray(group.index), chosen)
+        codes = np.asarray(as_one_piece(group).pieces.handles[0].number)
+        codes = codes if len(chosen) == len(codes) else _take(codes, chosen)
         first = number_rows([index, codes] if place else [codes], index)
     return CountedRows(blank_missing(frame_of(read, np.asarray(chosen[first])), marks), index)
 
@@ -106,8 +108,8 @@ def load_counted(
     wanted = list(dict.fromkeys([*needed, *more])) if more is not None else source_columns(config)
     read, files = read_collapsed(config, needed, gather, [name for name in wanted if name not in needed])
     _check_marked(config, wanted)
-    rows = code_rows(read, config, files, in_place=False)
-    counted = collapse_rows(read, rows.source_row, config.data.missing)
+    rows = code_rows(read, config, files)
+    counted = collapse_rows(read, as_positions(rows.source_row), config.data.missing)
     return rows, replace(counted, frame=counted.frame[wanted])
 
 
@@ -125,7 +127,7 @@ def load_all_counted(config: Config, named: Sequence[str], without: Container[st
     own = [] if config.schema is None else [name for name in names if name in config.schema.columns]
     together = own or names[:1]  # an audit of the schema needs these together, too
     read, _ = read_collapsed(config, together, beside=[name for name in names if name not in together])
-    rows = len(read.index)
+    rows = read.rows
     if not rows:
         raise InputError(f"data: {source_name(config)} has no rows")
     chosen = choose_rows(rows, config)

@@ -18,6 +18,7 @@ from dit_dask.inputs.read import check_names, read_frame, read_source
 from dit_dask.storage.redaction import public_url
 from dit_dask.values.arrays import Ints
 from dit_dask.values.numbers import DECIMAL
+from dit_dask.values.pieces import as_positions
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def load(
 ) -> Rows:
     """Load the table that a config describes, or the given frame in its place; with `others`, keep these and the used cells.
 
-    Where no cell is kept, `gather` has the parts of the source read.
+    Where no cell is kept, `gather` has the parts of the source read, and may keep the rows where they are read.
     """
     if frame is None and others is None:
         return _read_rows(config, gather)
@@ -64,9 +65,9 @@ def load_columns(config: Config, named: Sequence[str]) -> pd.DataFrame:
     names = source_columns(config)
     check_names(names, [*names, *named], "data")
     read, _ = read_collapsed(config, names[:1], beside=names[1:])
-    if not len(read.index):
+    if not read.rows:
         raise InputError(f"data: {source_name(config)} has no rows")
-    chosen = choose_rows(len(read.index), config)
+    chosen = choose_rows(read.rows, config)
     rows = np.arange(chosen.stop) if isinstance(chosen, slice) else chosen
     return blank_missing(frame_of(read, rows), config.data.missing)
 
@@ -113,8 +114,8 @@ def _read_with(config: Config, more: Sequence[str] | None, gather: Gather) -> tu
     wanted = list(dict.fromkeys([*needed, *more])) if more is not None else source_columns(config)
     read, files = read_collapsed(config, needed, gather, [name for name in wanted if name not in needed])
     _check_marked(config, wanted)
-    rows = code_rows(read, config, files, in_place=False)
-    return rows, blank_missing(frame_of(read, rows.source_row)[wanted], config.data.missing)
+    rows = code_rows(read, config, files)
+    return rows, blank_missing(frame_of(read, as_positions(rows.source_row))[wanted], config.data.missing)
 
 
 def _check_marked(config: Config, columns: Sequence[str]) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +11,7 @@ from dit_dask.config.document import Config
 from dit_dask.errors import DitError, InputError
 from dit_dask.inputs import datasets
 from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, frame_of, rewrite
+from dit_dask.inputs.local_pieces import map_ordered
 from dit_dask.inputs.read import OpenedText, TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
 from dit_dask.storage import scratch
@@ -24,7 +22,6 @@ from dit_dask.storage.redaction import public_url
 if TYPE_CHECKING:
     import pandas as pd
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 BLOCK_ROWS = 1_000_000  # that are in memory as they were read
@@ -35,11 +32,12 @@ WHERE = "data.source"
 
 @dataclass(frozen=True)
 class Partition:
-    """A file, or some row groups of one; only row groups say how many rows they have."""
+    """A file, or some row groups of one; only row groups say how many rows they have. `stamp` tells if the file has changed."""
 
     path: str = field(repr=False)  # a web address may hold a token, and Dask logs the arguments of a failed task
     groups: tuple[int, ...] | None = None
     rows: int | None = None
+    stamp: tuple[Any, ...] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +74,22 @@ class PartitionReader:
         return found or [Partition(path, (), 0)]
 
     def read(self, partition: Partition) -> CollapsedRows:
-        """Read a part and collapse it."""
+        """Read a part and collapse it; it is read again, much later, if the worker that keeps its rows is lost."""
         read = _read_parquet if partition.groups is not None else _read_excel if _is_excel(partition) else _read_text
-        return self._open(partition.path, lambda file, where: read(self, partition, file, where))
+        try:
+            found = self._open(partition.path, lambda file, where: read(self, partition, file, where))
+        except InputError as error:
+            self.check_unchanged({partition.path: partition.stamp}, error)  # a better reason, if that is it
+            raise
+        self.check_unchanged({partition.path: partition.stamp})
+        return found
+
+    def check_unchanged(self, stamps: Mapping[str, tuple[Any, ...] | None], cause: Exception | None = None) -> None:
+        """Refuse files that are not what they were when their stamps were taken."""
+        fs, _ = filesystem(self.location, self.where.removesuffix(".source"))
+        for path, stamp in stamps.items():
+            if stamp is not None and look(fs, path, self.location) != stamp:
+                raise InputError(f"{self.where}: {file_name(path)} changed while it was read; run the audit again") from cause
 
     def _open(self, path: str, read: Callable[[Any, str], Result]) -> Result:
         """Read from a file; wait a while for a storage that does not answer."""
@@ -108,7 +119,7 @@ def _read_parquet(reader: PartitionReader, partition: Partition, file: Any, wher
     kinds = {column.name: column.type for column in content.schema_arrow}
     texts = [name for name in columns if pa.types.is_string(kinds[name]) or pa.types.is_large_string(kinds[name])]
     content, _ = open_parquet(file, columns, where, texts)
-    merger = Merger(where)
+    merger = Merger(where, into_one=True)
     blocks = content.iter_batches(BLOCK_ROWS, row_groups=list(partition.groups or ()), columns=list(columns), use_threads=False)
     first = next(blocks, None) if partition.groups else None
     if first is None:
@@ -123,7 +134,7 @@ def _read_text(reader: PartitionReader, partition: Partition, file: Any, where: 
 
     name = file_name(partition.path)
     text = open_text(unpacked(file, name, where), reader.read_columns, where, for_file(reader.rules, name))
-    merger, waiting, rows = Merger(where), [], 0
+    merger, waiting, rows = Merger(where, into_one=True), [], 0
     for block in text.blocks():
         waiting.append(block)
         rows += block.num_rows
@@ -159,6 +170,7 @@ Gather = Callable[[PartitionReader, Sequence[Partition]], CollapsedRows]
 
 def gather_here(reader: PartitionReader, partitions: Sequence[Partition]) -> CollapsedRows:
     """Read the parts in threads of this process and put them together, in their order."""
+    check_scratch(partitions)
     merger = Merger(reader.where)
     for part in map_ordered(reader.read, partitions):
         merger.add(part)
@@ -191,22 +203,15 @@ def read_collapsed(
     if config.data.source == EMBEDDED:
         return collapse_frame(datasets.census(), columns, beside), (EMBEDDED,)
     location, fs, paths = source_files(config)
+    stamps = {path: look(fs, path, location) for path in paths}
     reader = PartitionReader(location, tuple(columns), source_rules(config), tuple(beside))
-    stamps = [look(fs, path, location) for path in paths]
-
-    def check_unchanged(cause: Exception | None = None) -> None:
-        for path, stamp in zip(paths, stamps, strict=True):
-            if look(fs, path, location) != stamp:
-                raise InputError(f"{WHERE}: {file_name(path)} changed while it was read; run the audit again") from cause
-
     try:
-        partitions = [partition for found in map_ordered(reader.partitions, paths) for partition in found]
-        check_scratch(partitions)
-        read = gather(reader, partitions)
+        found = zip(stamps.values(), map_ordered(reader.partitions, paths), strict=True)
+        read = gather(reader, [replace(partition, stamp=stamp) for stamp, cut in found for partition in cut])
     except InputError as error:
-        check_unchanged(error)  # a better reason, if that is it
+        reader.check_unchanged(stamps, error)
         raise
-    check_unchanged()
+    reader.check_unchanged(stamps)
     return read, tuple(public_url(fs.unstrip_protocol(path)) for path in paths)
 
 
@@ -224,28 +229,3 @@ def look(fs: Any, path: str, location: Location) -> tuple[Any, ...]:
         return (None,)
     except Exception as error:
         raise InputError(f"{WHERE}: cannot read {file_name(path)}: {reason(error, location)}") from error
-
-
-def threads() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def map_ordered(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """Apply a function to items in a few threads, yield the results in order, and work only a little ahead."""
-    if len(items) == 1:
-        yield function(items[0])
-        return
-    count = threads()
-    waiting: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(count) as pool:
-        try:
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) > 2 * count:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()

@@ -7,13 +7,18 @@ import io
 import logging
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError
 from dit_dask.inputs.code import missing_cells
+from dit_dask.inputs.collapsed import CollapsedRows
 from dit_dask.inputs.dialect import PEEKED_BYTES
-from dit_dask.inputs.read import UNPACK, read_frame
+from dit_dask.inputs.local_pieces import map_ordered
+from dit_dask.inputs.partitions import Partition, PartitionReader, read_collapsed
+from dit_dask.inputs.read import UNPACK
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
 from dit_dask.storage.filesystem import reading
 
@@ -44,21 +49,45 @@ def repeated_person_ids(config: Config, frame: pd.DataFrame | None = None) -> li
         chosen = [name for name in telling if names.count(name) == 1]
         if not chosen:
             return []
-        cells = (_read_again(config, chosen) if frame is None else frame).rename(columns=str)
+        if frame is None:
+            return [name for name in chosen if _repeats(config, name)]
     except (InputError, OSError, ValueError):  # the table itself was read: a warning is no reason to refuse it
         return []
+    cells = frame.rename(columns=str)
     present = {name: cells[name][~missing_cells(cells, [name], config.data.missing)] for name in chosen}
     return [name for name, ids in present.items() if ids.astype(str).duplicated().any()]
 
 
-def _read_again(config: Config, columns: Sequence[str]) -> pd.DataFrame:
-    """Read columns of a source that was read before, without saying again how it is written."""
+def _repeats(config: Config, name: str) -> bool:
+    """Tell whether a column of the source holds an id twice: its parts are read until one does, and kept as 8 bytes an id.
+
+    The source was read before, so nothing is said again of how it is written.
+    """
+    repeated = False
+
+    def look(reader: PartitionReader, partitions: Sequence[Partition]) -> CollapsedRows:
+        import pandas as pd
+
+        nonlocal repeated
+        seen: list[Any] = []
+        for part in map_ordered(reader.read, partitions):
+            present = ~missing_cells(part.cells[0].to_frame(name), [name], config.data.missing)
+            counts = np.bincount(part.codes[0] + 1, part.counts, len(part.cells[0]) + 1)[1:]
+            seen.append(pd.util.hash_array(part.cells[0][present].astype(str).to_numpy(object), categorize=False))
+            repeated = repeated or bool((counts[present] > 1).any())
+            if repeated:
+                break
+        every = np.concatenate(seen)
+        repeated = repeated or len(pd.unique(every)) < len(every)
+        return part
+
     logger = logging.getLogger("dit_dask.inputs")
     logger.addFilter(_refuse)
     try:
-        return read_frame(config, columns)[0]
+        read_collapsed(config, [name], look)
     finally:
         logger.removeFilter(_refuse)
+    return repeated
 
 
 def _refuse(_: logging.LogRecord) -> bool:

@@ -15,6 +15,7 @@ from dit_dask.config.constraints import Field, Flag, OneOf, Record, Text
 from dit_dask.config.data import STORAGE_OPTIONS
 from dit_dask.config.registry import Kind
 from dit_dask.inputs.counted import CountedRows
+from dit_dask.values.pieces import RowIndex
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
 
@@ -127,7 +128,7 @@ class MeasureResult:
     records: int
     more: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    index: NDArray[Any] | None = None
+    index: RowIndex | None = None
 
     def rows_of(self, name: str) -> NDArray[Any]:
         """Return (used rows,): a column."""

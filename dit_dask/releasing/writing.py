@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from dit_dask.audit import manifest
 from dit_dask.audit.test import Test
 from dit_dask.audit.verdict import RunVerdict
@@ -30,7 +28,7 @@ from dit_dask.storage.filesystem import filesystem
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
 from dit_dask.storage.streams import DigestedFile, new_file, refuse_existing, remove_file
-from dit_dask.values.arrays import count_values, first_positions
+from dit_dask.values.pieces import as_positions
 from dit_dask.values.release import Release
 
 if TYPE_CHECKING:
@@ -166,7 +164,7 @@ def _read_further(prepared: PreparedRun, names: Sequence[str]) -> pd.DataFrame |
     if not names:
         return None
     read, _ = read_collapsed(prepared.config, names[:1], beside=names[1:])
-    return frame_of(read, prepared.rows.source_row)
+    return frame_of(read, as_positions(prepared.rows.source_row))
 
 
 def _refuse_row_options(test: Test, options: ReleaseOptions, kept: Sequence[str]) -> None:
@@ -233,8 +231,7 @@ def _read_back(location: Location, sanitized: SanitizedTable) -> dict[str, Any]:
     rules = TextRules(CsvConfig(separator=",", encoding="utf-8", quote='"', decimal="."), is_named=True)
     reader = PartitionReader(location, tuple(read_release.columns), rules, (), TO)  # rows of a release have few distinct ones
     written = gather_here(reader, reader.partitions(path))
-    index, size = np.asarray(written.index), written.combinations
-    found: ReadRelease = read_release(frame_of(written, first_positions(index, size)), count_values(index, size))
+    found: ReadRelease = read_release(frame_of(written, written.first), written.counts)
     expected = _expected_groups(sanitized)
     counts = group_counts(found.release)
     if sorted(map(tuple, counts.tolist())) != sorted(map(tuple, expected.tolist())):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -75,8 +76,17 @@ class RowNumbers:
 Positions: TypeAlias = Ints | RowNumbers
 
 
+def join_numbers(positions: Sequence[Positions]) -> RowNumbers | None:
+    """Return positions that follow each other as numbers; None if they do not."""
+    numbers = [one for one in positions if isinstance(one, RowNumbers)]
+    if len(numbers) < len(positions) or any(one.first + one.size != other.first for one, other in pairwise(numbers)):
+        return None
+    return RowNumbers(sum(one.size for one in numbers), numbers[0].first if numbers else 0)
+
+
 def stretch_of(positions: Positions, rows: slice) -> Positions:
     """Return some consecutive positions, as numbers if they are."""
     if isinstance(positions, RowNumbers):
-        return RowNumbers(rows.stop - rows.start, positions.first + rows.start)
+        start, stop, _ = rows.indices(positions.size)
+        return RowNumbers(max(0, stop - start), positions.first + start)
     return positions[rows]

@@ -57,7 +57,7 @@ def alternatives(table: Table) -> list[Alternative]:
 def change_rows(rows: Rows, alternative: Alternative) -> Rows:
     """Return the same rows with an attribute changed; those of one sensitive attribute only, and without cells."""
     table, index = change_table(rows.table, alternative)
-    place = index[rows.index]
+    place = index[np.asarray(rows.index)]
     return replace(rows, table=table, index=place, multiplicity=count_persons(table)[place], frame=None, further=())
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dit_dask.values.arrays import RowNumbers, blocks, count_values, first_positions
+from dit_dask.values.arrays import RowNumbers, count_values, first_positions
+from dit_dask.values.pieces import figures_of
 from dit_dask.values.schema import Schema
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from dit_dask.values.arrays import Bools, Codes, Ints, Positions
+    from dit_dask.values.arrays import Bools, Codes, Ints
+    from dit_dask.values.pieces import IndexFigures, RowIndex, SourceRows
 
 LARGEST_KEY = 2**63 - 1  # of a record, and of a record with its row
 
@@ -99,20 +101,21 @@ class Table:
 class Rows:
     """Where the rows of files went: index[n] is the record of the table that stands for each used row.
 
-    `index` is all that is kept of every row; in a large table it is in a scratch file. `multiplicity[m]` counts the persons who
-    have the q and s of a record, which are rows unless some belong together. `frame` has the cells as they were read, where a
-    sanitizer needs them. `source_row[n]` is the row's position in the source, files in order, before any row was dropped.
+    `index` is all that is kept of every row: in a scratch file if it is large, or on the workers that read it.
+    `multiplicity[m]` counts the persons who have the q and s of a record, which are rows unless some belong together. `frame`
+    has the cells as they were read, where a sanitizer needs them. `source_row[n]` is the row's position in the source, files in
+    order, before any row was dropped.
     `further` are the same rows with the other sensitive attributes of the schema.
     """
 
     table: Table
-    index: Ints | Codes
+    index: RowIndex
     read: int
     dropped: int
     multiplicity: Ints
     files: tuple[str, ...] = ()
     frame: pd.DataFrame | None = None
-    source_row: Positions = field(default_factory=lambda: RowNumbers(0))
+    source_row: SourceRows = field(default_factory=lambda: RowNumbers(0))
     doubts: tuple[str, ...] = ()  # what is strange about the ids of persons
     further: tuple[Rows, ...] = ()
     left_out: int = 0  # complete rows that `only` took away
@@ -149,33 +152,40 @@ class Rows:
     @property
     def person(self) -> Ints | None:
         """The person of each used row, where some have several."""
-        return None if self.table.subject is None else self.table.subject[self.index]
+        return None if self.table.subject is None else self.table.subject[np.asarray(self.index)]
 
-    def record_of(self, audited: Positions) -> Ints | Codes:
+    def record_of(self, audited: SourceRows) -> RowIndex:
         """Return (audited,): the distinct record of each of these rows; a view if they are all."""
-        return self.index if len(audited) == self.used else self.index[np.asarray(audited)]
+        found: RowIndex = self.index if len(audited) == self.used else self.index[np.asarray(audited)]
+        return found
 
-    def count_records(self, audited: Positions) -> Ints:
+    def count_records(self, audited: SourceRows) -> Ints:
         """Return (records,): how many of these rows have each."""
         if len(audited) == self.used:
             return self.table.weights
-        return count_values(self.record_of(audited), self.table.distinct)
+        return count_values(np.asarray(self.record_of(audited)), self.table.distinct)
 
-    def first_places(self, audited: Positions) -> Ints:
+    def first_places(self, audited: SourceRows) -> Ints:
         """Return (records,): the place of the first of these rows that has each; their number if none has it."""
-        return self.first_rows if len(audited) == self.used else first_positions(self.record_of(audited), self.table.distinct)
+        if len(audited) == self.used:
+            return self.first_rows
+        return first_positions(np.asarray(self.record_of(audited)), self.table.distinct)
 
-    def count_persons(self, audited: Positions) -> int:
+    def count_persons(self, audited: SourceRows) -> int:
         """How many persons have these rows."""
-        return len(audited) if self.person is None else len(np.unique(self.person[audited]))
+        if self.table.subject is None:
+            return len(audited)
+        if len(audited) == self.used:
+            return self.table.persons
+        return len(np.unique(self.table.subject[self.record_of(audited)]))
 
     def row_by_row(self) -> Rows:
         """The same rows, each a record of its own, in file order."""
-        base, ones = self.table, np.ones(self.used, np.int64)
+        base, ones, index = self.table, np.ones(self.used, np.int64), np.asarray(self.index)
         everyone = np.arange(self.used)
-        subject = None if base.subject is None else base.subject[self.index]
-        table = Table(base.schema, base.codes[self.index], base.secret[self.index], ones, everyone, subject)
-        return replace(self, table=table, index=everyone, multiplicity=self.multiplicity[self.index])
+        subject = None if base.subject is None else base.subject[index]
+        table = Table(base.schema, base.codes[index], base.secret[index], ones, everyone, subject)
+        return replace(self, table=table, index=everyone, multiplicity=self.multiplicity[index])
 
     def only(self, kept: Bools) -> Rows:
         """Some of the used rows, as if no other had been there; the domains stay those of all."""
@@ -213,7 +223,11 @@ class Rows:
     @cached_property
     def first_rows(self) -> Ints:
         """Return (records,): the first used row of each record."""
-        return first_positions(self.index, self.table.distinct)
+        return self._figures.first
+
+    @cached_property
+    def _figures(self) -> IndexFigures:
+        return figures_of(self.index, self.table.distinct)
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -221,8 +235,7 @@ class Rows:
         content = hashlib.sha256(self.table.schema.digest().encode())
         content.update(np.ascontiguousarray(self.table.codes).data)
         content.update(np.ascontiguousarray(self.table.secret).data)
-        for block in blocks(self.used):
-            content.update(np.ascontiguousarray(self.index[block], np.int32).data)
+        content.update(self._figures.digest)
         if self.table.subject is not None:
             content.update(np.ascontiguousarray(self.table.subject).data)
         for rows in self.further:

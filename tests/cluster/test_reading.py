@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from distributed import Client
 
 from dit_dask import cluster
 from dit_dask.config.cluster import DEFAULT
-from dit_dask.execution import cluster_session
+from dit_dask.errors import InputError
+from dit_dask.execution import cluster_session, reading
 from dit_dask.execution.cluster_session import ClusterSession, call_on_all
 from dit_dask.execution.reading import Gatherer
 from dit_dask.execution.stall import Watchdog
@@ -29,6 +31,7 @@ from dit_dask.inputs.collapsed import CollapsedRows
 from dit_dask.inputs.load import load
 from dit_dask.inputs.partitions import Partition, PartitionReader, gather_here
 from dit_dask.storage import filesystem, scratch
+from dit_dask.values.pieces import PieceColumn
 from dit_dask.values.table import Rows
 from tests.audits import checked
 from tests.cluster.runs import dit
@@ -90,18 +93,73 @@ def signalling(client: Client, number: int, log: Path, times: int) -> Any:
     return gather
 
 
-def test_workers_read_the_same_rows(census: Path, client: Client) -> None:
+@pytest.fixture(params=["rows come here", "rows stay"])
+def stays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the rows of small parts, too, stay with the workers that read them."""
+    is_kept = request.param == "rows stay"
+    if is_kept:
+        monkeypatch.setattr(reading, "FEWEST_ROWS", 0)
+    return is_kept
+
+
+@pytest.mark.parametrize("options", [{}, {"limit": 700}, {"sample": {"rows": 900, "seed": 4}}, {"missing": {"age": [30]}}])
+def test_workers_read_the_same_rows(census: Path, client: Client, stays: bool, options: dict[str, Any]) -> None:
     source = f"{census}/*.parquet"
-    assert_same_rows(read(source), read(source, Gatherer(client)))
-    assert_same_rows(read(source, limit=700), read(source, Gatherer(client), limit=700))
+    found = read(source, Gatherer(client), **options)
+    assert isinstance(found.index, PieceColumn) == stays
+    assert_same_rows(read(source, **options), found)
 
 
+@contextmanager
+def workers_replaced(client: Client) -> Iterator[list[int]]:
+    """Yield the processes of the workers; then wait until others are there, where need be with a call that replaces them."""
+    before = list(client.run(os.getpid).values())
+    yield before
+    for _ in range(240):
+        is_running = [nanny.status.name == "running" for nanny in client.cluster.workers.values()]
+        present = call_on_all(client, os.getpid)
+        if len(is_running) == len(present) == 2 and all(is_running) and not {*present} & {*before, None}:
+            return
+        client.cluster.scale(2)
+        time.sleep(0.5)
+    raise TimeoutError("workers were not replaced")
+
+
+@pytest.mark.usefixtures("stays")
+def test_the_rows_of_a_lost_worker_are_read_again(census: Path, client: Client, tell: Tell) -> None:
+    expected, found = read(f"{census}/*.parquet"), read(f"{census}/*.parquet", Gatherer(client))
+    with workers_replaced(client) as processes:
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+        assert_same_rows(expected, found)
+    tell("fault", "all workers killed after they have read the source")
+    tell("seen", "the parts were read again by those that replaced them")
+
+
+def test_a_file_that_changes_before_lost_rows_are_read_again_is_named(
+    census: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FEWEST_ROWS", 0)
+    for path in census.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    found = read(f"{tmp_path}/*.parquet", Gatherer(client))
+    last = tmp_path / f"{FILES - 1}.parquet"
+    last.write_bytes((tmp_path / "0.parquet").read_bytes())
+    with workers_replaced(client) as processes:
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+        with pytest.raises(InputError) as caught:
+            found.digest()
+    assert str(caught.value) == f"data.source: {last.name} changed while it was read; run the audit again"
+
+
+@pytest.mark.usefixtures("stays")
 def test_a_worker_is_killed_while_it_reads(census: Path, client: Client, tmp_path: Path, tell: Tell) -> None:
     log = tmp_path / "log"
-    found = read(f"{census}/*.parquet", signalling(client, signal.SIGKILL, log, times=2))
-    assert len(log.read_text().splitlines()) == 2
-    assert_same_rows(read(f"{census}/*.parquet"), found)
-    client.wait_for_workers(2, timeout=120)
+    with workers_replaced(client):
+        found = read(f"{census}/*.parquet", signalling(client, signal.SIGKILL, log, times=2))
+        assert len(log.read_text().splitlines()) == 2
+        assert_same_rows(read(f"{census}/*.parquet"), found)
     tell("fault", "workers killed while they read the source")
     tell("seen", "2 workers killed; their parts were read again by others")
 

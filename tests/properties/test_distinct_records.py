@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from dit_dask.sanitizers.claims import KAnonymity, recheck
 from dit_dask.values.arrays import distinct
 from dit_dask.values.release import Ranges, Release
 from dit_dask.values.schema import Schema, Secret
-from dit_dask.values.table import collapse
+from dit_dask.values.table import Rows, collapse
 
 SCHEMA = Schema((), Secret("s", ("a", "b")))
 LARGEST_CODE = 2**31 - 1
@@ -66,10 +67,11 @@ def test_distinct_values_ascend(values: list[int]) -> None:
 def test_the_first_row_of_a_record_is_the_first_audited_one(data: st.DataObject) -> None:
     index = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=30))
     audited = sorted(data.draw(st.sets(st.integers(0, len(index) - 1), min_size=1)))
-    rows = SimpleNamespace(table=SimpleNamespace(distinct=7))
+    whole: Any = SimpleNamespace(distinct=7)
+    rows = Rows(whole, np.array(index), len(index), 0, np.ones(7, np.int64))
     seen = [index[row] for row in audited]
     expected = [place for place, record in enumerate(seen) if record not in seen[:place]]
-    test = SimpleNamespace(rows=rows, record=np.array(seen), audited=np.array(audited))
+    test: Any = SimpleNamespace(rows=rows, audited=np.array(audited))
     assert first_rows(test).tolist() == expected
 
 

@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 
 from dit_dask.audit import plan
 from dit_dask.audit.plan import split_long
-from dit_dask.inputs.code import _take, choose_rows
 from dit_dask.values import arrays
 from dit_dask.values.arrays import RowNumbers, blocks, count_values, first_positions
-from tests.audits import checked
 
-SCHEMA = {"quasi_identifiers": {"x": {"kind": "numeric"}}, "sensitive": "s"}
 BLOCKS = st.sampled_from([1, 2, 5, 1000])
 
 
@@ -48,26 +45,6 @@ def test_row_numbers_are_what_an_array_of_them_would_be(data: st.DataObject) -> 
     assert np.asarray(numbers, np.int32).dtype == np.int32
     with pytest.raises(IndexError, match="below"):
         numbers[size]
-
-
-@given(st.data())
-def test_chosen_rows_are_those_that_a_whole_array_gives(data: st.DataObject) -> None:
-    complete = np.array(data.draw(st.lists(st.booleans(), min_size=1, max_size=6)))
-    index = np.array(data.draw(st.lists(st.integers(0, len(complete) - 1), min_size=2, max_size=40)), np.int32)
-    inside = np.flatnonzero(complete[index])
-    if len(inside) < 2:
-        return
-    size = data.draw(st.integers(2, len(inside)))
-    option = data.draw(st.sampled_from([{}, {"limit": size}, {"sample": {"rows": size, "seed": 5}}]))
-    config = checked(SCHEMA, data={"source": "frame", **option})
-    chosen = choose_rows(len(inside), config)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrays, "BLOCK_ROWS", data.draw(BLOCKS))
-        taken, source = _take(index, complete, chosen, len(inside))
-    expected = inside if chosen is None else inside[chosen]
-    assert (len(expected) == len(inside)) == (not option or size == len(inside))
-    np.testing.assert_array_equal(source, expected)
-    np.testing.assert_array_equal(taken, index[expected])
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(1, 20))

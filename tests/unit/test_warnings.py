@@ -134,6 +134,24 @@ def test_ids_that_repeat_are_found_in_a_file_though_no_test_uses_them(name: str,
     assert "'patient_id' looks like a person's id, and ids repeat" in text
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("ids", "repeat"),
+    [
+        ([*range(399), 3], True),  # in the first file and in the last
+        (list(range(400)), False),
+        ([None] * 100 + list(range(300)), False),
+        (["?"] * 100 + [f"p{place}" for place in range(300)], False),
+    ],
+)
+def test_ids_that_repeat_are_found_over_several_files(ending: str, ids: list[object], repeat: bool, tmp_path: Path) -> None:
+    everyone = people(patient_id=pd.Series(ids, dtype=object if "?" in ids else None))
+    for number, some in enumerate(np.array_split(np.arange(400), 4)):
+        write(everyone.iloc[some], tmp_path, f"{number}.{ending}")
+    config = checked(SCHEMA, folder=str(tmp_path), data={"source": f"*.{ending}", "missing": ["?"]})
+    assert repeated_person_ids(config) == (["patient_id"] if repeat else [])
+
+
 def test_ids_that_repeat_are_found_in_a_frame() -> None:
     config = checked(SCHEMA)
     assert repeated_person_ids(config, people(patient_id=IDS)) == ["patient_id"]

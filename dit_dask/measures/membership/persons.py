@@ -46,7 +46,7 @@ def choose_persons(rows: Rows, sample: int | None, seed: int) -> AttackedPersons
     rank = np.empty(rows.used, np.int64)
     rank[order] = np.arange(rows.used)
     copy = rank - np.searchsorted(rows.index[order], rows.index)
-    return _arrange(rows.index.astype(np.int64), copy, chosen, np.arange(rows.used))
+    return _arrange(np.asarray(rows.index, np.int64), copy, chosen, np.arange(rows.used))
 
 
 def _arrange(record: Ints, copy: Ints, chosen: Ints, person: Ints) -> AttackedPersons:
