@@ -6,30 +6,31 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError, escape_text
-from dit_dask.inputs.load import load_columns
+from dit_dask.inputs.counted import CountedRows, load_all_counted
 from dit_dask.measures.base import BarChart
 from dit_dask.measures.discrimination.chance import compute_chance_rate
 from dit_dask.measures.discrimination.contingency import (
     OPTION,
     combine_codes,
     compute_rate_from_codes,
-    encode_columns,
-    run_starts,
+    count_equal,
+    factorize,
+    missing_values_error,
+    rate_of_records,
 )
-from dit_dask.measures.discrimination.histogram import CountHistogram, compute_rate
 from dit_dask.reporting import charts
 from dit_dask.reporting.text import align, number, share
+from dit_dask.values.arrays import count_values
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from dit_dask.values.arrays import Ints
+    from dit_dask.values.arrays import Codes, Ints
 
 EXHAUSTIVE, GREEDY = "exhaustive", "greedy"
 MOST_SHOWN = 10  # smallest combinations on a terminal
@@ -136,54 +137,111 @@ def _object(risk: Risk) -> dict[str, Any]:
 class Search:
     """Coded columns, and what combinations of them give away about a target and about sensitive columns."""
 
-    def __init__(self, frame: pd.DataFrame, target: str | None, sensitive: Sequence[str], missing: str | None) -> None:
-        if len(frame) < 2:
-            raise InputError(f"risk needs at least 2 rows; got {len(frame)}")
-        found, kept = encode_columns({str(name): frame[name] for name in frame.columns}, missing, OPTION)
-        self._codes = {str(name): column.codes for name, column in zip(frame.columns, found, strict=True)}
-        self._target = self._codes.get(target) if target is not None else None
-        self._sensitive = {name: self._codes[name] for name in sensitive if name != target and name in self._codes}
+    def __init__(
+        self,
+        parts: Sequence[CountedRows],
+        target: str | None,
+        sensitive: Sequence[str],
+        missing: str | None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self._columns = CodedRows.of(parts, missing, names)
+        known = self._columns.codes
         self.target = target
-        self.rows = int(kept.sum())
+        self._target = target if target in known else None
+        self._sensitive = [name for name in sensitive if name != target and name in known]
+        self.rows = self._columns.rows
 
     @property
     def names(self) -> list[str]:
         """The columns that may be keys."""
-        return [name for name in self._codes if name != self.target and name not in self._sensitive]
+        return [name for name in self._columns.codes if name != self.target and name not in self._sensitive]
 
     def score(self, keys: Sequence[str]) -> tuple[float, int]:
         """Return the rate of a combination and how many values it has; the rest of its risk takes longer."""
-        codes = [self._codes[name] for name in keys]
-        sizes = self._sizes(codes)
-        if self._target is not None:
-            return compute_rate_from_codes(codes, self._target).value, len(sizes)
-        people = CountHistogram(np.ones(1, np.int64), np.full(1, self.rows))  # every row is a value of its own
-        return compute_rate(people, CountHistogram.of(sizes), people).value, len(sizes)
-
-    def _sizes(self, codes: Sequence[Ints]) -> Ints:
-        """Return how many rows have each value of a combination."""
-        combined = combine_codes(codes)
-        if combined.max() < 4 * self.rows:
-            counts = np.bincount(combined)
-            return counts[counts > 0]
-        ordered = np.sort(combined)
-        return np.diff(run_starts(ordered), append=len(ordered))
+        sizes = self._sizes(keys)
+        rate = rate_of_records(sizes).value if self._target is None else self._rate(keys, self._target)
+        return rate, len(sizes)
 
     def risk(self, keys: Sequence[str]) -> Risk:
         """Measure one combination."""
         rate, values = self.score(keys)
-        codes = [self._codes[name] for name in keys]
-        sizes = self._sizes(codes)
-        chance = None if self._target is None else compute_chance_rate(sizes, np.bincount(self._target))
+        sizes = self._sizes(keys)
+        chance = None if self._target is None else self._chance(sizes, self._target)
         alone = float((sizes == 1).sum() / self.rows)
-        sensitive = {
-            name: (
-                compute_rate_from_codes(codes, own).value,
-                compute_chance_rate(sizes, np.bincount(own)),
-            )
-            for name, own in self._sensitive.items()
-        }
+        sensitive = {name: (self._rate(keys, name), self._chance(sizes, name)) for name in self._sensitive}
         return Risk(tuple(keys), rate, values, alone, chance, sensitive)
+
+    def _rate(self, keys: Sequence[str], target: str) -> float:
+        (own, *codes), counts = self._columns.seen_in([target, *keys])
+        return compute_rate_from_codes(codes, own, weights=counts).value
+
+    def _chance(self, sizes: Ints, target: str) -> float:
+        return compute_chance_rate(sizes, self._sizes([target]))
+
+    def _sizes(self, keys: Sequence[str]) -> Ints:
+        """Return how many rows have each value of a combination."""
+        codes, counts = self._columns.seen_in(keys)
+        combined = combine_codes(codes)
+        if combined.max() >= 4 * len(combined):
+            return count_equal(combined, counts)[1]
+        sizes = np.bincount(combined, counts).astype(np.int64)
+        return sizes[sizes > 0]
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRows:
+    """Columns of counted rows as codes; place[name] is the one of `index` that tells which code of the column a row has.
+
+    Columns that share it are looked at together without going through all rows.
+    """
+
+    codes: Mapping[str, Ints]
+    place: Mapping[str, int]
+    index: Sequence[Codes]
+
+    @classmethod
+    def of(cls, parts: Sequence[CountedRows], missing: str | None, names: Sequence[str] | None) -> CodedRows:
+        """Encode the columns in the order of their names; `missing` says what to do with missing cells, if there are any."""
+        rows = len(parts[0])
+        if rows < 2:
+            raise InputError(f"risk needs at least 2 rows; got {rows}")
+        place = {str(name): number for number, part in enumerate(parts) for name in part.frame.columns}
+        pairs = {name: factorize(name, parts[place[name]].frame[name]) for name in names or place}
+        index = [part.index for part in parts]
+        incomplete = [name for name, (codes, _) in pairs.items() if (codes < 0).any()]
+        is_missing = np.zeros(rows if incomplete else 0, bool)
+        for name in incomplete:
+            is_missing |= (pairs[name][0] < 0)[index[place[name]]]
+        if incomplete and missing is None:
+            raise missing_values_error(int(is_missing.sum()), ", ".join(map(repr, incomplete)), OPTION)
+        if incomplete and missing == "drop":
+            if is_missing.all():
+                raise InputError("a discrimination rate needs at least one row; every row misses a value")
+            index = [one[~is_missing] for one in index]
+        coded = {name: np.where(codes < 0, len(labels), codes) for name, (codes, labels) in pairs.items()}
+        return cls(coded, place, index)
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.index[0])
+
+    @cached_property
+    def counts(self) -> Mapping[int, Ints]:
+        """How many rows have each row of the codes, by the place of their index."""
+        sizes = {self.place[name]: len(codes) for name, codes in self.codes.items()}
+        return {place: count_values(self.index[place], size) for place, size in sizes.items()}
+
+    def seen_in(self, names: Sequence[str]) -> tuple[list[Ints], Ints | None]:
+        """Return the codes of some columns, and how many rows have each row of them; None if each is one row."""
+        places = {self.place[name] for name in names}
+        if len(places) > 1:
+            return [self.codes[name][self.index[self.place[name]]] for name in names], None
+        counts = self.counts[places.pop()]
+        used = counts > 0  # not if its rows were dropped
+        codes = [self.codes[name] if used.all() else self.codes[name][used] for name in names]
+        return codes, None if len(codes[0]) == self.rows else counts[used]
 
 
 def ranking(search: Search, size: int, top: int) -> Ranking:
@@ -233,8 +291,8 @@ class Scope:
 def assess(config: Config, scope: Scope) -> Ranking:
     """Rank the columns of a config's source; its schema, if there is one, only names the sensitive columns."""
     sensitive = [] if config.schema is None else list(dict.fromkeys(one.column for one in config.schema.members))
-    frame = load_columns(config, [name for name in (scope.target, *sensitive, *scope.without) if name is not None])
     subject = [] if config.schema is None else config.schema.subject_columns  # an id is never published
-    left_out = [*scope.without, *(name for name in subject if name not in scope.without and name in frame.columns)]
-    search = Search(frame.drop(columns=left_out), scope.target, sensitive, scope.missing)
+    named = [name for name in (scope.target, *sensitive, *scope.without) if name is not None]
+    names, parts = load_all_counted(config, named, {*scope.without, *subject})
+    search = Search(parts, scope.target, sensitive, scope.missing, names)
     return ranking(search, scope.size, scope.top)

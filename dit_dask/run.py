@@ -38,6 +38,7 @@ from dit_dask.execution.progress import Progress
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.execution.stall import Watchdog
 from dit_dask.execution.workers import Workers
+from dit_dask.inputs.counted import load_counted
 from dit_dask.inputs.load import load, load_with
 from dit_dask.inputs.partitions import Gather, gather_here
 from dit_dask.inputs.person_ids import repeated_person_ids
@@ -111,11 +112,11 @@ def prepare(
     parsed = read_gates(config)
     seen = external_columns(config)
     if config.measures:
-        rows, cells = load_with(config, columns_of(config.measures), frame, seen, gather)
+        rows, cells = load_counted(config, columns_of(config.measures), frame, seen, gather)
     else:
         rows, cells = load(config, frame, seen, gather), None
     if left_out is not None:
-        rows, cells = rows.only(~left_out), None if cells is None else cells[~left_out].reset_index(drop=True)
+        rows, cells = rows.only(~left_out), None if cells is None else cells.only(~left_out)
     digests: dict[str, str] = {}
 
     def read(path: str, where: str) -> str:

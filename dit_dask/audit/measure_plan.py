@@ -18,6 +18,7 @@ from dit_dask.config.document import Config, MeasureConfig
 from dit_dask.config.registry import Context
 from dit_dask.engines.controls import RAW
 from dit_dask.errors import InputError
+from dit_dask.inputs.counted import CountedRows
 from dit_dask.inputs.load import read_table
 from dit_dask.measures import kind_of
 from dit_dask.measures.base import (
@@ -35,6 +36,7 @@ from dit_dask.measures.base import (
 )
 from dit_dask.sanitizers import is_randomised
 from dit_dask.sanitizers.raw import Raw
+from dit_dask.values.arrays import blocks
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
 
@@ -111,7 +113,7 @@ class Measurement:
 class SharedInputs:
     """What all measurements share, sent to the workers once."""
 
-    frame: pd.DataFrame
+    cells: CountedRows
     rows: Rows
     tables: Sequence[pd.DataFrame]
     seed: int
@@ -121,14 +123,14 @@ class SharedInputs:
         """What one measurement is shown."""
         tables = {name: self.tables[place] for name, place in measurement.tables.items()}
         if isinstance(release, SanitizerInput):
-            return MeasureInput(self.frame, release.rows, tables, None, self.seed, measurement.id, procedure=release.procedure)
+            return MeasureInput(self.cells, release.rows, tables, None, self.seed, measurement.id, procedure=release.procedure)
         source = measurement.release_source
         rows = self.rows if source is None else self.rows.about(source.secret)
         test = None if source is None or not measurement.sanitises else source.test
-        origin = None if test is None else ReleaseOrigin(self.frame, test.rows, test.procedure)
+        origin = None if test is None else ReleaseOrigin(self.cells, test.rows, test.procedure)
         is_random = source is not None and source.is_random
         audits = {name: self.audits[place] for name, place in measurement.audits.items()}
-        return MeasureInput(self.frame, rows, tables, release, self.seed, measurement.id, origin, audits, is_random)
+        return MeasureInput(self.cells, rows, tables, release, self.seed, measurement.id, origin, audits, is_random)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +145,8 @@ class MeasurePlan:
     def cells(self) -> int:
         """How much there is to look at: the cells of all tables, as often as each measurement goes through them."""
         inputs = self.shared_inputs
-        cells = inputs.frame.size + sum(table.size for table in inputs.tables)
-        return cells * sum(_passes(one.measure, len(inputs.frame)) for one in self.measurements)
+        cells = inputs.cells.frame.size + sum(table.size for table in inputs.tables)
+        return cells * sum(_passes(one.measure, len(inputs.cells.frame)) for one in self.measurements)
 
 
 def _passes(measure: Measure, rows: int) -> int:
@@ -236,7 +238,7 @@ class _OtherInputs:
 def build_measure_plan(
     config: Config,
     rows: Rows,
-    frame: pd.DataFrame,
+    cells: CountedRows,
     tests: Sequence[Test],
     read: Callable[[str, str], str],
     open_audit: OpenAudit,
@@ -270,7 +272,7 @@ def build_measure_plan(
                 identity, name, parameters, built, places, release_source, shown, audits, kind.sanitises, kind.of_sanitizers
             )
             measurements.append(made)
-    shared_inputs = SharedInputs(frame, rows, others.tables, config.seed, others.origins)
+    shared_inputs = SharedInputs(cells, rows, others.tables, config.seed, others.origins)
     return MeasurePlan(shared_inputs, measurements, _digest(shared_inputs, measurements, others.document()))
 
 
@@ -301,12 +303,14 @@ def _digest(shared_inputs: SharedInputs, measurements: Sequence[Measurement], au
     import pandas as pd
 
     content = hashlib.sha256()
-    for frame in (shared_inputs.frame, *shared_inputs.tables):
-        content.update(repr(list(frame.columns)).encode())
-        for column in frame.columns:
-            cells = frame[column]
+    for rows in (shared_inputs.cells, *map(CountedRows.of, shared_inputs.tables)):
+        content.update(repr(list(rows.frame.columns)).encode())
+        for column in rows.frame.columns:
+            cells = rows.frame[column]
             texts = cells.astype(str).where(cells.notna(), "\0") if cells.dtype == object else cells
-            content.update(pd.util.hash_pandas_object(texts, index=False).to_numpy().tobytes())
+            hashes = pd.util.hash_pandas_object(texts, index=False).to_numpy()
+            for block in blocks(len(rows)):  # of all rows, in their order
+                content.update(hashes[rows.index[block]].data)
     component = measure_component()
     parameters = [result_document(component, measurement.parameters) for measurement in measurements]
     content.update(json.dumps(parameters, sort_keys=True, default=str).encode())

@@ -13,6 +13,7 @@ from dit_dask.audit.summary import read_complete
 from dit_dask.audit.test import Test
 from dit_dask.config.document import Config
 from dit_dask.errors import InputError, unknown
+from dit_dask.inputs.counted import CountedRows
 from dit_dask.measures.base import AuditSource, ReleaseOrigin
 from dit_dask.storage.folder import Folder
 from dit_dask.storage.location import Location
@@ -48,7 +49,7 @@ class OpenedAudit:
         return self._origin(chosen[0])
 
     def _origin(self, test: Test) -> ReleaseOrigin:
-        return ReleaseOrigin(self.frame, test.rows, test.procedure)
+        return ReleaseOrigin(CountedRows.of(self.frame), test.rows, test.procedure)
 
     def document(self) -> dict[str, Any]:
         """What identifies it."""

@@ -12,6 +12,7 @@ from dit_dask.config.schema import HierarchyRule
 from dit_dask.config.yaml import apply_override
 from dit_dask.drafting.columns import NEAR_UNIQUE, ColumnDraft, draft_column, is_subject_name
 from dit_dask.errors import InputError
+from dit_dask.inputs.counted import CountedRows
 from dit_dask.inputs.dialect import Dialect
 from dit_dask.inputs.read import check_names, read_frame, source_dialect
 from dit_dask.risk import Risk, Search
@@ -110,7 +111,7 @@ def _count_rare(column: ColumnDraft, frame: pd.DataFrame, subject: str) -> Colum
 def _rank(frame: pd.DataFrame, columns: Mapping[str, ColumnDraft]) -> dict[str, Risk]:
     """Measure, as `dit risk` does, how far each column tells people apart."""
     usable = [name for name, column in columns.items() if column.distinct > 1]
-    search = Search(frame[usable], None, [], "category")
+    search = Search([CountedRows.of(frame[usable])], None, [], "category")
     risks = sorted((search.risk([name]) for name in usable), key=lambda risk: (-risk.rate, risk.keys))
     return {risk.keys[0]: risk for risk in risks}
 

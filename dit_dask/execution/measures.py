@@ -209,9 +209,10 @@ def write_result(folder: Folder, measurement: Measurement, result: MeasureResult
     import pyarrow.parquet as pq
 
     if result.columns and measurement.writes_records:
-        length = len(next(iter(result.columns.values())))
+        columns = {name: result.rows_of(name) for name in result.columns}
+        length = len(next(iter(columns.values())))
         buffer = io.BytesIO()
-        pq.write_table(pa.table({"record": np.arange(length), **result.columns}), buffer, compression="zstd")
+        pq.write_table(pa.table({"record": np.arange(length), **columns}), buffer, compression="zstd")
         folder.write(f"measures/{measurement.id}.parquet", buffer.getvalue())
     write_json(folder, f"measures/{measurement.id}.json", measurement.entry(result).document())
 

@@ -11,11 +11,13 @@ DENSE = 1 << 18  # above so many cells sorting is cheaper than counting in place
 
 
 @compiled
-def divergences(first: Ints, second: Ints, sizes: Longs, combinations: Longs) -> Floats:
+def divergences(first: Ints, second: Ints, times: Longs, others: Longs, sizes: Longs, combinations: Longs) -> Floats:
     """Return (combinations, 2): L1 and Hellinger distance of the relative frequencies of codes first[n, d] and second[m, d].
 
-    Column c has sizes[c] codes; each row of combinations lists the columns of one cross-tabulation.
+    They stand for times[n] and others[m] rows. Column c has sizes[c] codes; each row of combinations lists the columns of one
+    cross-tabulation.
     """
+    rows = times.sum(), others.sum()
     found = np.empty((len(combinations), 2))
     keys = np.empty(len(first), np.int64), np.empty(len(second), np.int64)
     counts = np.zeros((2, DENSE), np.int64)
@@ -28,14 +30,15 @@ def divergences(first: Ints, second: Ints, sizes: Longs, combinations: Longs) ->
         number(second, columns, sizes, keys[1])
         if cells <= DENSE:
             counts[:, :cells] = 0
-            for key in keys[0]:
-                counts[0, key] += 1
-            for key in keys[1]:
-                counts[1, key] += 1
-            found[place] = apart(counts[0, :cells], counts[1, :cells], len(first), len(second))
+            for row, key in enumerate(keys[0]):
+                counts[0, key] += times[row]
+            for row, key in enumerate(keys[1]):
+                counts[1, key] += others[row]
+            found[place] = apart(counts[0, :cells], counts[1, :cells], rows[0], rows[1])
         else:
-            here, there = matched(np.sort(keys[0]), np.sort(keys[1]))
-            found[place] = apart(here, there, len(first), len(second))
+            order = np.argsort(keys[0]), np.argsort(keys[1])
+            here, there = matched(keys[0][order[0]], keys[1][order[1]], times[order[0]], others[order[1]])
+            found[place] = apart(here, there, rows[0], rows[1])
     return found
 
 
@@ -50,7 +53,7 @@ def number(codes: Ints, columns: Longs, sizes: Longs, keys: Longs) -> None:
 
 
 @inner
-def matched(first: Longs, second: Longs) -> tuple[Longs, Longs]:
+def matched(first: Longs, second: Longs, times: Longs, others: Longs) -> tuple[Longs, Longs]:
     """Return how often each key that occurs is among the sorted first and second ones, keys ascending."""
     counts = np.zeros((2, len(first) + len(second)), np.int64)
     here = there = cells = 0
@@ -58,10 +61,10 @@ def matched(first: Longs, second: Longs) -> tuple[Longs, Longs]:
         is_mine = there == len(second) or (here < len(first) and first[here] < second[there])
         key = first[here] if is_mine else second[there]
         while here < len(first) and first[here] == key:
-            counts[0, cells] += 1
+            counts[0, cells] += times[here]
             here += 1
         while there < len(second) and second[there] == key:
-            counts[1, cells] += 1
+            counts[1, cells] += others[there]
             there += 1
         cells += 1
     return counts[0, :cells], counts[1, :cells]

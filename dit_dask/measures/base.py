@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from dit_dask import seeds
 from dit_dask.config.constraints import Field, Flag, OneOf, Record, Text
 from dit_dask.config.data import STORAGE_OPTIONS
 from dit_dask.config.registry import Kind
+from dit_dask.inputs.counted import CountedRows
+from dit_dask.values.pieces import RowIndex
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -64,7 +68,7 @@ class AuditSource:
 class ReleaseOrigin:
     """What a release is made from: the used rows as read, the rows of the test that publishes it, and how it is published."""
 
-    frame: pd.DataFrame = field(repr=False)
+    cells: CountedRows = field(repr=False)
     rows: Rows = field(repr=False)
     procedure: Procedure = field(repr=False)
 
@@ -73,13 +77,14 @@ class ReleaseOrigin:
 class MeasureInput:
     """What a measure computes from.
 
-    `frame` has the used rows in order (its index is `record`), with the schema's columns and those that the measure
-    declares, as read; missing cells are None or NaN. `release` is what a sanitizer of the run publishes, where the measure
-    is of releases; `origin` and `audits` are there where the kind says that it sanitises, and that it needs other audits.
+    `cells` are the used rows in order, with the schema's columns and those that the measure declares, as read; missing cells
+    are None or NaN. `frame` has all of them (its index is `record`), where a measure needs them one by one. `release` is what
+    a sanitizer of the run publishes, where the measure is of releases; `origin` and `audits` are there where the kind says that
+    it sanitises, and that it needs other audits.
     `procedure` has the sanitizer itself, where the measure is of sanitizers; `rows` are then those of its test.
     """
 
-    frame: pd.DataFrame
+    cells: CountedRows
     rows: Rows
     tables: Mapping[str, pd.DataFrame]
     release: Release | None
@@ -89,6 +94,11 @@ class MeasureInput:
     audits: Mapping[str, ReleaseOrigin] = field(default_factory=dict)
     is_random: bool = False  # the release is drawn at random: its records belong to nobody
     procedure: Procedure | None = None
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The used rows one by one."""
+        return self.cells.expand()
 
     def stream(self, *purpose: object) -> np.random.Generator:
         """Open the measure's own random stream for a purpose."""
@@ -109,7 +119,8 @@ class MeasureResult:
 
     `by_value` has one mapping for each value or combination that `value` summarises; `more` joins the object in
     measures.json; `columns` are (used rows,) arrays for measures/<id>.parquet, beside `record`, which is written only if
-    the config asks with `records: true`. `by_value` and `more` are shared: no figure of fewer than 10 rows.
+    the config asks with `records: true`; with an `index`, index[n] is the place in these arrays of what each row has.
+    `by_value` and `more` are shared: no figure of fewer than 10 rows.
     """
 
     value: float | None
@@ -117,6 +128,11 @@ class MeasureResult:
     records: int
     more: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    index: RowIndex | None = None
+
+    def rows_of(self, name: str) -> NDArray[Any]:
+        """Return (used rows,): a column."""
+        return self.columns[name] if self.index is None else self.columns[name][np.asarray(self.index)]
 
 
 class Measure(Protocol):

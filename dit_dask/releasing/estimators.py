@@ -192,4 +192,4 @@ def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _texts(column: LabelledColumn, chosen: Any) -> Any:
-    return np.array(column.labels, object)[column.code[chosen]]
+    return np.array(column.labels, object)[column.codes(chosen)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from dit_dask.values.release import Release
 from dit_dask.values.schema import Attribute
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Bools, Ints
+    from dit_dask.values.arrays import Bools, Codes, Ints
 
 SPECIAL = frozenset(",;~{}()[]'\"\\*")  # characters that make a label ambiguous in a set
 TICKS_PER_DAY = {"ns": 86_400 * 10**9, "us": 86_400 * 10**6}
@@ -23,10 +23,19 @@ TICKS_PER_DAY = {"ns": 86_400 * 10**9, "us": 86_400 * 10**6}
 
 @dataclass(frozen=True, eq=False)
 class LabelledColumn:
-    """A column of texts that repeat: the text of place code[n] among the labels."""
+    """A column of texts that repeat: the text of place code[n] among the labels; with an index, that of code[index[n]].
+
+    An index is one of every row, and code[m] then one of every record or class.
+    """
 
     code: Ints
     labels: Sequence[str]
+    index: Ints | Codes | None = None
+
+    def codes(self, rows: Any) -> Ints:
+        """Return the codes of some rows."""
+        codes: Ints = self.code[rows if self.index is None else self.index[rows]]
+        return codes
 
 
 def label_values(release: Release, place: int) -> LabelledColumn:

@@ -15,6 +15,7 @@ from dit_dask.engines.controls import RAW
 from dit_dask.errors import InputError
 from dit_dask.measures.discrimination.published import descend_all, find_members
 from dit_dask.releasing.labels import LabelledColumn, label_bins, label_values
+from dit_dask.values.arrays import RowNumbers
 from dit_dask.values.hierarchy import ROOT
 from dit_dask.values.release import Release
 from dit_dask.values.table import Rows, Table
@@ -22,7 +23,7 @@ from dit_dask.values.table import Rows, Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dit_dask.values.arrays import Bools, Ints
+    from dit_dask.values.arrays import Bools, Codes, Ints, Positions
 
 COUNT = "count"
 BLOCK_ROWS = 65_536
@@ -30,14 +31,15 @@ BLOCK_ROWS = 65_536
 
 @dataclass(frozen=True, eq=False)
 class SanitizedTable:
-    """Columns of texts, row by row in the order of the source.
+    """Columns of texts in the order of the source.
 
-    record[n] is the position of each row among the used rows; None where rows of the release are not known to be rows of the
-    source. `numbers` has columns of numbers. `suppressed` counts used rows that are * in every quasi-identifier or not in it.
+    record[n] is the position of each row among the used rows, which are those of the columns; None where rows of the release
+    are not known to be rows of the source. `numbers` has columns of numbers. `suppressed` counts used rows that are * in every
+    quasi-identifier or not in it.
     """
 
     columns: Mapping[str, LabelledColumn]
-    record: Ints | None
+    record: Positions | None
     rows: int
     suppressed: int = 0
     numbers: Mapping[str, Any] = field(default_factory=dict)
@@ -47,15 +49,16 @@ class SanitizedTable:
         """All rows; `index` has the label of every used row."""
         import pandas as pd
 
-        cells = {name: np.array(one.labels, object)[one.code] for name, one in self.columns.items()}
+        place = np.arange(self.rows) if self.record is None else np.asarray(self.record)
+        cells = {name: np.array(one.labels, object)[one.codes(place)] for name, one in self.columns.items()}
         frame = pd.DataFrame({**cells, **self.numbers})
-        return frame if index is None or self.record is None else frame.set_axis(index[self.record])
+        return frame if index is None or self.record is None else frame.set_axis(index[place])
 
-    def order(self, seed: int, test: str) -> Ints:
+    def order(self, seed: int, test: str) -> Codes:
         """A random order of the rows."""
-        return seeds.stream(seed, "sanitize", "order", test).permutation(self.rows)
+        return seeds.shuffled(seeds.stream(seed, "sanitize", "order", test), self.rows)
 
-    def blocks(self, order: Ints | None, kept: pd.DataFrame | None = None) -> Iterator[Any]:
+    def blocks(self, order: Codes | None, kept: pd.DataFrame | None = None) -> Iterator[Any]:
         """Yield Arrow tables of some rows each; `kept` has further columns of every used row."""
         import pyarrow as pa
 
@@ -63,10 +66,11 @@ class SanitizedTable:
         for start in range(0, self.rows, BLOCK_ROWS):
             place = np.arange(start, min(start + BLOCK_ROWS, self.rows))
             chosen = place if order is None else order[place]
-            columns: dict[str, Any] = {name: texts[name].take(pa.array(one.code[chosen])) for name, one in self.columns.items()}
+            used = chosen if self.record is None else self.record[chosen]
+            columns: dict[str, Any] = {name: texts[name].take(pa.array(one.codes(used))) for name, one in self.columns.items()}
             columns |= {name: pa.array(values[chosen]) for name, values in self.numbers.items()}
             if kept is not None and self.record is not None:
-                further = kept.iloc[self.record[chosen]]
+                further = kept.iloc[used]
                 columns |= {name: _further(further[name]) for name in kept.columns}
             yield pa.table(columns)
 
@@ -104,12 +108,15 @@ def tabulate(release: Release, own: Rows, every: Rows | None) -> SanitizedTable:
     holder = _find_classes(release, own.table)
     if holder is None:
         return _by_counts(release, labels, own.used)
-    of_row = holder[own.index]
-    record = np.flatnonzero(of_row >= 0)
-    columns = {name: LabelledColumn(one.code[of_row[record]], one.labels) for name, one in labels.items()}
+    index: Codes = np.asarray(own.index)
+    record: Positions = RowNumbers(own.used)
+    if (holder < 0).any():
+        record = np.flatnonzero((holder >= 0)[index])
+    columns = {name: LabelledColumn(one.code[holder], one.labels, index) for name, one in labels.items()}
     for rows in own.by_secret.values() if every is None else every.by_secret.values():
-        for secret, codes in rows.table.schema.sensitive.codes_of(rows.table.secret[rows.index]):
-            columns[secret.name] = LabelledColumn(codes[record].astype(np.int64), secret.levels)
+        place: Codes = np.asarray(rows.index)
+        for secret, codes in rows.table.schema.sensitive.codes_of(rows.table.secret):
+            columns[secret.name] = LabelledColumn(codes.astype(np.int64), secret.levels, place)
     starred = int(release.counts[release.suppressed].sum())
     return SanitizedTable(columns, record, len(record), own.used - len(record) + starred, release=release)
 
@@ -155,14 +162,14 @@ def _count_table(test: Test, original: Table, rows: Rows) -> SanitizedTable:
         raise TypeError("only noisy counts have a table of counts")
     release = test.procedure.publish_counts(test.rows.table)
     groups, secrets = release.counts.shape
-    before = original.codes[rows.about(test.config.sensitive).index]
-    after = test.rows.table.codes[test.rows.index]
+    first = rows.about(test.config.sensitive).first_rows
+    after = test.rows.table.codes[np.asarray(test.rows.index)[first]]  # of each original record
     low = release.published.ends
     columns: dict[str, LabelledColumn] = {}
     pairs = zip(release.schema.quasi_identifiers, original.schema.quasi_identifiers, strict=True)
     for place, (binned, attribute) in enumerate(pairs):
         bin_of = np.full(len(attribute.levels), -1, np.int64)
-        bin_of[before[:, place]] = after[:, place]
+        bin_of[original.codes[:, place]] = after[:, place]
         columns[binned.name] = LabelledColumn(
             np.repeat(low(place)[0].astype(np.int64), secrets), label_bins(binned, attribute, bin_of)
         )

@@ -16,7 +16,7 @@ from dit_dask.engines import ReleaseProcedure
 from dit_dask.errors import InputError, RunError, unknown
 from dit_dask.inputs.collapsed import frame_of
 from dit_dask.inputs.columns import source_columns
-from dit_dask.inputs.partitions import PartitionReader, read_collapsed, read_columns
+from dit_dask.inputs.partitions import PartitionReader, gather_here, read_collapsed
 from dit_dask.inputs.read import TextRules
 from dit_dask.releasing.sanitized import SanitizedTable, sanitize_test
 from dit_dask.run import PreparedRun, stored_verdict
@@ -34,7 +34,7 @@ from dit_dask.values.release import Release
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dit_dask.values.arrays import Ints
+    from dit_dask.values.arrays import Codes, Ints
 
 TO = "--to"
 FORMATS = ("csv", "parquet")
@@ -188,7 +188,7 @@ def _check_claim(test: Test, release: Release | None) -> Recheck:
 
 
 def _write_blocks(
-    file: DigestedFile, sanitized: SanitizedTable, form: str, order: Ints | None, further: pd.DataFrame | None
+    file: DigestedFile, sanitized: SanitizedTable, form: str, order: Codes | None, further: pd.DataFrame | None
 ) -> None:
     import pyarrow.parquet as pq
     from pyarrow import csv
@@ -227,10 +227,11 @@ def _read_back(location: Location, sanitized: SanitizedTable) -> dict[str, Any]:
         raise TypeError("counts are not read back as a release")
     path = filesystem(location, TO)[1]
     schema = sanitized.release.schema
-    reader = ReleaseReader(schema, {}, list(sanitized.columns))
+    read_release = ReleaseReader(schema, {}, list(sanitized.columns))
     rules = TextRules(CsvConfig(separator=",", encoding="utf-8", quote='"', decimal="."), is_named=True)
-    first, *further = reader.columns
-    found: ReadRelease = reader(read_columns(PartitionReader(location, (first,), rules, tuple(further), TO), path))
+    reader = PartitionReader(location, tuple(read_release.columns), rules, (), TO)  # rows of a release have few distinct ones
+    written = gather_here(reader, reader.partitions(path))
+    found: ReadRelease = read_release(frame_of(written, written.first), written.counts)
     expected = _expected_groups(sanitized)
     counts = group_counts(found.release)
     if sorted(map(tuple, counts.tolist())) != sorted(map(tuple, expected.tolist())):

@@ -63,7 +63,7 @@ def prepared(config_file: Path) -> run.PreparedRun:
 
 def test_a_measure_sees_the_used_rows_and_columns_outside_the_schema(prepared: run.PreparedRun) -> None:
     assert prepared.measure_plan is not None
-    frame = prepared.measure_plan.shared_inputs.frame
+    frame = prepared.measure_plan.shared_inputs.cells.expand()
     assert list(frame.columns) == ["age", "town", "job", "illness", "shoe"]
     assert len(frame) == prepared.rows.used == 60  # a missing shoe drops no row from the audit
     assert frame["shoe"].isna().tolist() == [n % 7 == 0 for n in range(60)]

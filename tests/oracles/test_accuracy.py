@@ -62,7 +62,7 @@ def test_sorted_keys_give_what_counting_gives(monkeypatch: pytest.MonkeyPatch) -
     first, second = rng.integers(0, 900, (500, 2), np.int32), rng.integers(0, 900, (300, 2), np.int32)
     sizes, both = np.array([900, 900]), np.array([[0, 1]])
     assert crosstab.DENSE < 900 * 900
-    ((l1d, hellinger),) = crosstab.divergences(first, second, sizes, both)
+    ((l1d, hellinger),) = crosstab.divergences(first, second, np.ones(500, np.int64), np.ones(300, np.int64), sizes, both)
     sides = [Counter(map(tuple, codes.tolist())) for codes in (first, second)]
     cells = sides[0].keys() | sides[1].keys()
     assert l1d == float(sum(abs(Fraction(sides[0][cell], 500) - Fraction(sides[1][cell], 300)) for cell in cells))

@@ -14,6 +14,7 @@ import pytest
 from sklearn.metrics import homogeneity_score
 
 import dit_dask as dit
+from dit_dask.inputs.counted import CountedRows
 from dit_dask.measures.base import MeasureInput
 from dit_dask.measures.discrimination.attacks import guess_identity, homogeneity
 from dit_dask.measures.discrimination.chance import chance_by_shuffling, chance_of_table, correct
@@ -140,7 +141,7 @@ def test_a_synthetic_table_is_marked_even_if_it_has_no_value_too_often() -> None
         release, table = deck_release(FITTING, as_sets=False)
         rows = SimpleNamespace(table=table, index=np.arange(table.distinct))
         few = Release(release.schema, release.published, np.minimum(release.counts, 1), release.tree)
-        inputs = MeasureInput(pd.DataFrame(), cast("Any", rows), {}, few, 0, "m", is_random=is_random)
+        inputs = MeasureInput(CountedRows.of(pd.DataFrame()), cast("Any", rows), {}, few, 0, "m", is_random=is_random)
         attack = OfRelease("homogeneity", (0,), "white-box", None, Sampling("plug-in", None, 50), show_values=True)
         assert ("note" in attack.find(inputs).more) is is_random
 

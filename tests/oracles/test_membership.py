@@ -14,6 +14,7 @@ import pytest
 
 from dit_dask import seeds
 from dit_dask.engines import NoisyCounts, ReleaseProcedure
+from dit_dask.inputs.counted import CountedRows
 from dit_dask.kernels.mechanisms import Laplace
 from dit_dask.measures.base import MeasureInput, MeasureResult
 from dit_dask.measures.membership.claim import Claim
@@ -51,7 +52,7 @@ def measure(**keys: Any) -> MembershipMeasure:
 
 
 def inputs_of(rows: Rows, procedure: Any) -> MeasureInput:
-    return MeasureInput(pd.DataFrame(), rows, {}, None, 7, "membership", procedure=procedure)
+    return MeasureInput(CountedRows.of(pd.DataFrame()), rows, {}, None, 7, "membership", procedure=procedure)
 
 
 def found(frame: pd.DataFrame, test: dict[str, Any], sanitizer: Any = None, **keys: Any) -> MeasureResult:

@@ -15,6 +15,7 @@ from dit_dask import risk
 from dit_dask.config.document import Config, check_document
 from dit_dask.errors import InputError
 from dit_dask.inputs import partitions, read
+from dit_dask.inputs.counted import CountedRows
 from dit_dask.inputs.load import blank_missing, load_columns
 
 CELLS = st.one_of(
@@ -58,7 +59,8 @@ def test_coded_columns_hold_what_plain_ones_hold(
         coded = load_columns(config, [])
         assert as_written(coded) == as_written(plain)
         found, expected = (
-            risk.ranking(risk.Search(one, None, ["town"], "category"), 2, 5).document() for one in (coded, plain)
+            risk.ranking(risk.Search([CountedRows.of(one)], None, ["town"], "category"), 2, 5).document()
+            for one in (coded, plain)
         )
         assert found == expected
 

@@ -14,6 +14,7 @@ from dit_dask.adversaries.bernoulli_nb import BernoulliNB
 from dit_dask.distances import SIMPLE
 from dit_dask.encoders.tf import TF
 from dit_dask.engines import ReleaseProcedure
+from dit_dask.inputs.counted import CountedRows
 from dit_dask.measures.base import MeasureInput, ReleaseOrigin
 from dit_dask.measures.composition.beliefs import combine_counts
 from dit_dask.measures.composition.measure import FIGURES, Composition
@@ -28,11 +29,11 @@ def origin(table: Table, sanitizer: Any) -> ReleaseOrigin:
     index = np.repeat(np.arange(table.distinct), table.weights)
     rows = Rows(table, index, table.rows, 0, table.weights, source_row=np.arange(table.rows))
     procedure = ReleaseProcedure(sanitizer, TF(), {"nb": BernoulliNB()}, SIMPLE["emd"], 0, "test")
-    return ReleaseOrigin(pd.DataFrame({"who": np.arange(table.rows)}), rows, procedure)
+    return ReleaseOrigin(CountedRows.of(pd.DataFrame({"who": np.arange(table.rows)})), rows, procedure)
 
 
 def compose(first: ReleaseOrigin, second: ReleaseOrigin) -> dict[str, Any]:
-    inputs = MeasureInput(first.frame, first.rows, {}, None, 0, "composition", first, {"with": second})
+    inputs = MeasureInput(first.cells, first.rows, {}, None, 0, "composition", first, {"with": second})
     return dict(Composition("key", "who").find(inputs).more)
 
 
@@ -71,9 +72,9 @@ def test_pieces_and_the_order_of_rows_change_nothing(table: Table, data: st.Data
     first, second = origin(table, Mondrian(Predicates(k=2))), origin(table, Mondrian(Predicates(k=3)))
     order = np.array(data.draw(st.permutations(range(table.rows))))
     rows = replace(second.rows, index=second.rows.index[order])
-    shuffled = replace(second, rows=rows, frame=second.frame.iloc[order].reset_index(drop=True))
+    shuffled = replace(second, rows=rows, cells=CountedRows.of(second.cells.frame.iloc[order].reset_index(drop=True)))
     assert compose(first, shuffled) == compose(first, second)
-    inputs = MeasureInput(first.frame, first.rows, {}, None, 0, "composition", first, {"with": second})
+    inputs = MeasureInput(first.cells, first.rows, {}, None, 0, "composition", first, {"with": second})
     measure = Composition("key", "who")
     (start, stop), *_ = measure.pieces(inputs)
     cut = data.draw(st.integers(start, stop))

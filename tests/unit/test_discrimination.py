@@ -17,6 +17,7 @@ from dit_dask.audit.grammar import read_config
 from dit_dask.config.document import read_data_config
 from dit_dask.errors import InputError
 from dit_dask.execution.histograms import number_rows
+from dit_dask.inputs.counted import CountedRows
 from dit_dask.measures.discrimination.contingency import ContingencyTable
 from dit_dask.measures.discrimination.listing import list_by_value
 from dit_dask.run import prepare
@@ -186,7 +187,7 @@ def test_a_measure_twice_is_refused() -> None:
 
 
 def ranked(frame: pd.DataFrame, size: int = 3, target: str | None = None) -> risk.Ranking:
-    return risk.ranking(risk.Search(frame, target, [], None), size, 5)
+    return risk.ranking(risk.Search([CountedRows.of(frame)], target, [], None), size, 5)
 
 
 def test_risk_finds_the_columns_that_single_people_out() -> None:
@@ -244,7 +245,7 @@ def test_a_random_secret_has_the_rate_of_chance() -> None:
     rng = np.random.default_rng(5)
     columns = {name: rng.integers(0, 30, 1000) for name in ("a", "b", "c")}
     frame = pd.DataFrame(columns | {"secret": rng.integers(0, 5, 1000)})
-    found = risk.ranking(risk.Search(frame, None, ["secret"], None), 3, 3)
+    found = risk.ranking(risk.Search([CountedRows.of(frame)], None, ["secret"], None), 3, 3)
     for one in (*found.combined[2], *found.combined[3]):
         rate, chance = one.sensitive["secret"]
         assert rate > 0.4  # it looks like a leak

@@ -82,7 +82,7 @@ class AttackMeasure:
 
 def _spread(values: Floats, positions: Any, used: int) -> Floats:
     spread = np.full(used, np.nan)
-    spread[positions] = values
+    spread[np.asarray(positions)] = values
     return spread
 
 

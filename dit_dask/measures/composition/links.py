@@ -61,7 +61,7 @@ def _ids(origin: ReleaseOrigin, other: ReleaseOrigin, match: str, key: str | Non
     column = origin.rows.table.schema.subject if match == SUBJECT else key
     if column is None:
         raise InputError("composition: match: subject needs schema.subject in both configs; else name {key: COLUMN}")
-    cells = origin.frame[column]
+    cells = origin.cells.expand()[column]
     if pd.api.types.is_float_dtype(cells.dtype) and (cells.dropna() % 1 == 0).all():  # numbers beside missing cells
         cells = cells.astype("Int64")
     return cells.astype(object).where(cells.notna(), None).map(lambda cell: None if cell is None else str(cell))

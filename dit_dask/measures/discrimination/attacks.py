@@ -17,6 +17,7 @@ from dit_dask.measures.discrimination.contingency import (
     number_combinations,
     sum_by_code,
 )
+from dit_dask.measures.discrimination.histogram import CountHistogram, Rate, compute_rate
 from dit_dask.measures.discrimination.published import Members, Published, find_members
 from dit_dask.values.release import Release
 from dit_dask.values.schema import Attribute
@@ -56,14 +57,26 @@ def skewness(release: Release, positions: Sequence[int], estimator: str) -> Atta
     plain = homogeneity(release, positions, None, estimator)
     assert plain.contingency is not None  # noqa: S101 - homogeneity always counts  # nosec B101
     levels, totals = release.schema.sensitive.levels, release.counts.sum(axis=0)
-    results = []
-    for value in np.flatnonzero(totals):
-        contingency = plain.contingency.group_values((np.arange(len(levels)) != value).astype(np.int64))
-        results.append((contingency.profile(estimator), contingency, value))
-    best = max(range(len(results)), key=lambda index: results[index][0].rate.value)
-    lines = [{"value": levels[value], "count": int(totals[value]), "rate": profile.rate.value} for profile, _, value in results]
-    profile, contingency, _ = results[best]
-    return replace(plain, profile=profile, contingency=contingency, more={"worst": lines[best], "partitions": lines})
+    rates = partition_rates(plain.contingency, estimator)
+    lines = [{"value": levels[value], "count": int(totals[value]), "rate": rate.value} for value, rate in rates.items()]
+    worst = max(rates, key=lambda value: rates[value].value)
+    contingency = plain.contingency.group_values((np.arange(len(levels)) != worst).astype(np.int64))
+    more = {"worst": lines[list(rates).index(worst)], "partitions": lines}
+    return replace(plain, profile=contingency.profile(estimator), contingency=contingency, more=more)
+
+
+def partition_rates(table: ContingencyTable, estimator: str) -> dict[int, Rate]:
+    """Return the rate of each partition {value, rest}, by the value; counts must be whole rows."""
+    keys, values = (np.bincount(codes, table.count).astype(np.int64) for codes in (table.key, table.value))
+    of_keys, found = CountHistogram.of(keys), {}
+    for value in np.flatnonzero(values).tolist():
+        own = table.value == value
+        rest = keys.copy()
+        np.subtract.at(rest, table.key[own], table.count[own])
+        sides = CountHistogram.of(np.array([values[value], values.sum() - values[value]]))
+        pairs = CountHistogram.merge([CountHistogram.of(table.count[own]), CountHistogram.of(rest)])
+        found[value] = compute_rate(sides, of_keys, pairs, estimator)
+    return found
 
 
 def white_box(release: Release, table: Table, positions: Sequence[int], estimator: str) -> tuple[AttackResult, Members]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dit_dask.measures.discrimination.contingency import ContingencyTable
+from dit_dask.values.arrays import blocks
 
 if TYPE_CHECKING:
-    from dit_dask.values.arrays import Floats, Ints
+    from numpy.typing import NDArray
+
+    from dit_dask.values.arrays import Codes, Floats, Ints
 
 SHUFFLES = 20
 DEVIATIONS = 12  # beyond so many standard deviations the probability is below 1e-16
@@ -50,9 +54,22 @@ def chance_of_table(table: ContingencyTable) -> float:
 
 def chance_by_shuffling(table: ContingencyTable, rate: Callable[[ContingencyTable], float], rng: np.random.Generator) -> float:
     """Return the mean of any rate over random shuffles, where no formula is known."""
-    keys = np.repeat(table.key, table.count)
-    values = np.repeat(table.value, table.count)
-    return float(np.mean([rate(ContingencyTable.of(keys, rng.permutation(values))) for _ in range(SHUFFLES)]))
+    keys = np.repeat(table.key.astype(np.int32), table.count)
+    values = np.repeat(table.value.astype(np.min_scalar_type(int(table.value.max()))), table.count)
+    return float(np.mean([rate(_count_pairs(keys, rng.permutation(values))) for _ in range(SHUFFLES)]))
+
+
+def _count_pairs(keys: Codes, values: NDArray[Any]) -> ContingencyTable:
+    """Count the pairs of two columns: in an array of all that there could be, unless these are more than the rows."""
+    span = int(values.max()) + 1
+    cells = (int(keys.max()) + 1) * span
+    if cells > len(keys):
+        return ContingencyTable.of(keys.astype(np.int64), values.astype(np.int64))
+    counts = np.zeros(cells, np.int64)
+    for block in blocks(len(keys)):
+        counts += np.bincount(keys[block].astype(np.int64) * span + values[block], minlength=cells)
+    pairs = np.flatnonzero(counts)
+    return ContingencyTable(pairs // span, pairs % span, counts[pairs])
 
 
 def _plogp(counts: Ints, rows: int) -> float:
@@ -60,11 +77,14 @@ def _plogp(counts: Ints, rows: int) -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
+@lru_cache(maxsize=1)  # all rates of a table need those up to its rows
 def _log_factorials(largest: int) -> Floats:
     """Return (largest + 1,) logarithms of 0!, 1!, …"""
     from scipy.special import gammaln
 
-    logs: Floats = gammaln(np.arange(largest + 1) + 1.0)
+    logs = np.arange(1.0, largest + 2)
+    gammaln(logs, out=logs)
+    logs.flags.writeable = False
     return logs
 
 

@@ -46,13 +46,13 @@ class CodedColumn:
 
 
 def encode_columns(
-    columns: Mapping[str, pd.Series[Any]], missing: str | None, key: str = CONFIG_KEY
+    columns: Mapping[str, pd.Series[Any]], missing: str | None, key: str = CONFIG_KEY, counts: Ints | None = None
 ) -> tuple[list[CodedColumn], Bools]:
-    """Encode columns of one length; also return which rows are kept.
+    """Encode columns of one length; also return which rows are kept. With `counts[n]` each row stands for so many.
 
     Missing cells are an error unless `missing` is set; `key` is how the error says that it can be set.
     """
-    pairs = [_factorize(name, cells) for name, cells in columns.items()]
+    pairs = [factorize(name, cells) for name, cells in columns.items()]
     rows = len(pairs[0][0])
     if not rows:
         raise InputError("a discrimination rate needs at least one row; the table has none")
@@ -61,7 +61,7 @@ def encode_columns(
         is_missing |= codes < 0
     if is_missing.any() and missing is None:
         names = ", ".join(repr(name) for name, (codes, _) in zip(columns, pairs, strict=True) if (codes < 0).any())
-        raise missing_values_error(int(is_missing.sum()), names, key)
+        raise missing_values_error(int(is_missing.sum() if counts is None else counts[is_missing].sum()), names, key)
     if missing == "drop":
         if is_missing.all():
             raise InputError("a discrimination rate needs at least one row; every row misses a value")
@@ -77,7 +77,8 @@ def missing_values_error(rows: int, names: str, key: str) -> InputError:
     return InputError(f"{rows:,} rows miss a value of {names}; choose {choices}")
 
 
-def _factorize(name: str, cells: pd.Series[Any]) -> tuple[Ints, Any]:
+def factorize(name: str, cells: pd.Series[Any]) -> tuple[Ints, Any]:
+    """Return the codes of the cells, -1 where there is none, and their labels, in the order in which they first appear."""
     import pandas as pd
 
     try:
@@ -120,16 +121,27 @@ def run_starts(ordered: Ints) -> Ints:
     return np.flatnonzero(new)
 
 
-def compute_rate_from_codes(keys: Sequence[Ints], target: Ints, estimator: str = "plug-in") -> Rate:
-    """Return the rate without a profile: one sort of the pairs also groups equal keys."""
+def compute_rate_from_codes(
+    keys: Sequence[Ints], target: Ints, estimator: str = "plug-in", weights: Ints | None = None
+) -> Rate:
+    """Return the rate without a profile: one sort of the pairs also groups equal keys. Row n counts weights[n] times, not 0."""
     span = int(target.max()) + 1
-    pairs = np.sort(combine_codes(keys, span) * span + target)
-    starts = run_starts(pairs)
-    counts = np.diff(starts, append=len(pairs))
-    of_keys = np.add.reduceat(counts, run_starts(pairs[starts] // span))
-    return compute_rate(
-        CountHistogram.of(np.bincount(target)), CountHistogram.of(of_keys), CountHistogram.of(counts), estimator
-    )
+    pairs, counts = count_equal(combine_codes(keys, span) * span + target, weights)
+    of_keys = np.add.reduceat(counts, run_starts(pairs // span))
+    of_target = np.bincount(target, weights).astype(np.int64)
+    return compute_rate(CountHistogram.of(of_target), CountHistogram.of(of_keys), CountHistogram.of(counts), estimator)
+
+
+def count_equal(numbers: Ints, weights: Ints | None = None) -> tuple[Ints, Ints]:
+    """Return the distinct numbers, ascending, and how often each occurs, row n so many times as weights[n] says."""
+    if weights is None:
+        ordered = np.sort(numbers)
+        starts = run_starts(ordered)
+        return ordered[starts], np.diff(starts, append=len(ordered))
+    order = np.argsort(numbers)
+    ordered = numbers[order]
+    starts = run_starts(ordered)
+    return ordered[starts], np.add.reduceat(weights[order], starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,13 +156,11 @@ class ContingencyTable:
     def of(cls, key: Ints, value: Ints, weight: NDArray[Any] | None = None) -> ContingencyTable:
         """Count the pairs of two columns of codes; a row may have a weight, a fraction where several classes share it."""
         span = int(value.max()) + 1
-        if weight is None:
-            pairs = np.sort(key * span + value)
-            starts = run_starts(pairs)
-            return cls(pairs[starts] // span, pairs[starts] % span, np.diff(starts, append=len(pairs)))
+        if weight is None or weight.dtype.kind in "iu":
+            pairs, counts = count_equal(key * span + value, weight)
+            return cls(pairs // span, pairs % span, counts)
         pairs, pair = np.unique(key * span + value, return_inverse=True)
-        totals = np.bincount(pair, weight, len(pairs))
-        return cls(pairs // span, pairs % span, totals.astype(weight.dtype if weight.dtype.kind in "iu" else np.float64))
+        return cls(pairs // span, pairs % span, np.bincount(pair, weight, len(pairs)))
 
     @classmethod
     def of_records(cls, key: Ints) -> ContingencyTable:
@@ -224,6 +234,17 @@ class Profile:
     def _relative_entropy(self) -> Floats:
         entropy = self.rate.entropy
         return self.conditional / entropy if entropy else np.zeros(len(self.conditional))
+
+
+def profile_of_records(sizes: Ints) -> Profile:
+    """Return the profile of keys that sizes[key] rows have, over the record itself: every row is a value of its own."""
+    return Profile(rate_of_records(sizes), sizes.astype(np.float64), np.log2(sizes))
+
+
+def rate_of_records(sizes: Ints) -> Rate:
+    """Return the rate of keys that sizes[key] rows have, over the record itself."""
+    records = CountHistogram(np.ones(1, np.int64), np.full(1, sizes.sum()))
+    return compute_rate(records, CountHistogram.of(sizes), records)
 
 
 def bootstrap(table: ContingencyTable, level: float, replicates: int, rng: np.random.Generator) -> tuple[float, float]:

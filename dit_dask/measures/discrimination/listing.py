@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,16 +29,21 @@ def list_by_value(
     if show_values:
         return _list_exactly(profile, label)
     disclosed = split_disclosed(profile.count) & (not is_rare_target)
-    lines = [(key, _describe_keys(np.array([key]), profile)) for key in np.flatnonzero(disclosed).tolist()]
+    describe = partial(_describe_keys, profile.count, profile.refinements, profile.count.sum())
+    lines = sorted(
+        ((key, describe(np.array([key]))) for key in np.flatnonzero(disclosed).tolist()), key=lambda pair: _rank(pair[1])
+    )
+    last = _rank(lines[min(MAX_LISTED, len(lines)) - 1][1]) if lines else ()
+    lines = [(key, line) for key, line in lines if _rank(line) <= last]  # names take longest: only of those that may be listed
     # ties are in the order of names: sorting by exact figures or by code would tell what rounding hides
     named = [(key, {"value": label(key), **line}) for key, line in lines]
-    named.sort(key=lambda pair: (-pair[1]["refinement"], -pair[1]["count"], str(pair[1]["value"])))
+    named.sort(key=lambda pair: (*_rank(pair[1]), str(pair[1]["value"])))
     listed = [key for key, _ in named[:MAX_LISTED]]
     pooled = np.setdiff1d(np.flatnonzero(profile.count > 0), listed)
     shown = [line for _, line in named[:MAX_LISTED]]
     if profile.count[pooled].sum() < MIN_DISCLOSED_COUNT:
         return shown
-    return [*shown, {"value": None, "values": len(pooled), **_describe_keys(pooled, profile)}]
+    return [*shown, {"value": None, "values": len(pooled), **describe(pooled)}]
 
 
 def _list_exactly(profile: Profile, label: Callable[[int], Any]) -> list[dict[str, Any]]:
@@ -54,10 +60,15 @@ def _list_exactly(profile: Profile, label: Callable[[int], Any]) -> list[dict[st
     ]
 
 
-def _describe_keys(keys: Ints, profile: Profile) -> dict[str, Any]:
+def _rank(line: Mapping[str, Any]) -> tuple[float, ...]:
+    """What lines are sorted by before their names."""
+    return -line["refinement"], -line["count"]
+
+
+def _describe_keys(counts: Floats, refinements: Floats, total: float, keys: Ints) -> dict[str, Any]:
     """Return the figures of a group; the rate comes from the rounded ones, because p(y) would tell the exact count."""
-    count, total = profile.count[keys], profile.count.sum()
-    refinement = round_figure(float((count * profile.refinements[keys]).sum() / count.sum()))
+    count = counts[keys]
+    refinement = round_figure(float((count * refinements[keys]).sum() / count.sum()))
     rounded = round_count(float(count.sum()))
     return {"count": rounded, "rate": round_figure(1 - min(1.0, rounded / total) * (1 - refinement)), "refinement": refinement}
 

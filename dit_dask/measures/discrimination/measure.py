@@ -23,6 +23,7 @@ from dit_dask.measures.discrimination.contingency import (
     bootstrap,
     encode_columns,
     number_combinations,
+    profile_of_records,
 )
 from dit_dask.measures.discrimination.histogram import ESTIMATORS
 from dit_dask.measures.discrimination.listing import list_by_value, list_partitions, round_count, round_figure
@@ -84,11 +85,7 @@ def _rate_of(table: ContingencyTable, estimator: str) -> float:
 
 def _rate_of_worst(table: ContingencyTable, estimator: str) -> float:
     """Return the largest rate over the partitions {value, rest}."""
-    rates = [
-        table.group_values((np.arange(int(table.value.max()) + 1) != value).astype(np.int64)).profile(estimator).rate.value
-        for value in np.unique(table.value)
-    ]
-    return max(rates)
+    return max(rate.value for rate in attacks.partition_rates(table, estimator).values())
 
 
 @dataclass(frozen=True)
@@ -105,13 +102,21 @@ class OfTable:
     def find(self, inputs: MeasureInput) -> MeasureResult:
         """Code the columns, count the pairs, list the keys."""
         names = [*self.keys] if self.target is None else [self.target, *self.keys]
-        columns, kept = encode_columns({name: inputs.frame[name] for name in names}, self.missing)
-        keys = columns if self.target is None else columns[1:]
+        cells = inputs.cells
+        columns, kept = encode_columns({name: cells.frame[name] for name in names}, self.missing, counts=cells.counts)
+        keys, counts = columns if self.target is None else columns[1:], cells.counts[kept]
         key = number_combinations([column.codes for column in keys])
-        table = ContingencyTable.of_records(key) if self.target is None else ContingencyTable.of(key, columns[0].codes)
-        if self.groups is not None:
-            table = table.group_values(self.groups(columns[0].all_labels()))
-        profile = table.profile(self.sampling.estimator)
+        of_cells = np.full(len(kept), -1)
+        of_cells[kept] = key
+        if self.target is None:
+            profile = profile_of_records(np.bincount(key, counts).astype(np.int64))
+            more = {} if self.sampling.level is None else self._interval_of_records(of_cells[cells.index], inputs)
+        else:
+            table = ContingencyTable.of(key, columns[0].codes, counts)
+            if self.groups is not None:
+                table = table.group_values(self.groups(columns[0].all_labels()))
+            profile = table.profile(self.sampling.estimator)
+            more = self.sampling.interval(table, inputs) | self.sampling.chance(table, profile.rate.value, inputs)
         first = np.unique(key, return_index=True)[1]
 
         def label(number: int) -> Any:
@@ -122,17 +127,18 @@ class OfTable:
         if self.target is None and not self.show_values:  # H(record | key) is the logarithm of the count: round that too
             rounded = np.array([max(1, round_count(count)) for count in profile.count])
             shown = replace(profile, conditional=np.log2(rounded))
-        of_record = np.full(len(kept), -1)
-        of_record[kept] = key
         return MeasureResult(
             profile.rate.value,
             list_by_value(shown, label, show_values=self.show_values),
-            int(kept.sum()),
-            _format_entropies(profile)
-            | self.sampling.interval(table, inputs)
-            | ({} if self.target is None else self.sampling.chance(table, profile.rate.value, inputs)),
-            _per_record(profile, of_record),
+            int(counts.sum()),
+            _format_entropies(profile) | more,
+            _per_record(profile, of_cells),
+            cells.index,
         )
+
+    def _interval_of_records(self, key: Ints, inputs: MeasureInput) -> dict[str, Any]:
+        """Return the interval over the record itself, of which every row has its own; key[n] is -1 for dropped rows."""
+        return self.sampling.interval(ContingencyTable.of_records(key[key >= 0]), inputs)
 
 
 @dataclass(frozen=True)
@@ -184,8 +190,7 @@ class OfRelease:
             if "interval_reason" in more:
                 more["interval_reason"] = BIASED_COMPLEMENT.format("below" if value < more["interval"][0] else "above")
         columns = _average_over_classes(profile, membership, result.published.group, table.distinct)
-        of_rows = {name: values[inputs.rows.index] for name, values in columns.items()}
-        return MeasureResult(value, entries, round(float(profile.count.sum())), more, of_rows)
+        return MeasureResult(value, entries, round(float(profile.count.sum())), more, columns, inputs.rows.index)
 
     def _chance(self, release: Release, rate: float, inputs: MeasureInput) -> dict[str, Any]:
         """Return the rate of published values over a shuffled sensitive attribute."""
@@ -227,7 +232,7 @@ def _format_entropies(profile: Profile) -> dict[str, Any]:
 
 
 def _per_record(profile: Profile, key: Ints) -> dict[str, Floats]:
-    """Return the figures of each row's keys; NaN for rows that were dropped."""
+    """Return the figures of each key; NaN for rows that were dropped."""
     pairs = {"refinement": profile.refinements, "rate": profile.rates}
     return {name: np.where(key < 0, np.nan, values[key]) for name, values in pairs.items()}
 

@@ -59,24 +59,23 @@ class Downcoding:
             more["reason"] = "no cell is generalised"
         # of one class at most two cells of each attribute: a limit above that could not be exceeded
         more["attainable"] = {"value": CELLS / int(size.sum()) if proofs.of_one_class else 1}
-        columns = {"proved": _of_rows(inputs, proofs)}
-        return MeasureResult(value, by_value, inputs.rows.used, more, columns)
+        columns = {"proved": _of_records(inputs, proofs)}
+        return MeasureResult(value, by_value, inputs.rows.used, more, columns, inputs.origin.rows.index)
 
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _of_rows(inputs: MeasureInput, proofs: Proofs) -> Any:
-    """Return (used rows,): in how many attributes of a row's class two cells are proved; 0 for a row that no class covers."""
+def _of_records(inputs: MeasureInput, proofs: Proofs) -> Any:
+    """Return (records,): in how many attributes of its class two cells are proved; 0 for a record that no class covers."""
     if inputs.origin is None or inputs.release is None:
         raise TypeError("the measure is taken of releases")
     keys, group = np.unique(inputs.release.published.keys(), axis=0, return_inverse=True)
     attributes = np.zeros(len(keys), np.int64)
     np.maximum.at(attributes, group.ravel(), proofs.proved.sum(axis=1))
-    rows = inputs.origin.rows
-    holder = class_sizes(inputs.release, rows.table).holder
-    return np.where(holder >= 0, attributes[holder], 0)[rows.index]
+    holder = class_sizes(inputs.release, inputs.origin.rows.table).holder
+    return np.where(holder >= 0, attributes[holder], 0)
 
 
 def _present(entries: Entries) -> list[Section]:

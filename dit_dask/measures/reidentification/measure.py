@@ -60,9 +60,9 @@ class ReidentificationMeasure:
         }
         more["attainable"] = dict.fromkeys(("value", "prosecutor", "marketer", *figures.over, "smallest_class"), 1)
         more |= {} if is_about_persons(inputs) else {"note": NO_PERSONS}
-        columns = {"prosecutor": prosecutor[inputs.rows.index]}
+        columns = {"prosecutor": prosecutor}
         more |= self._in_population(inputs, sizes, table, columns)
-        return MeasureResult(figures.largest, [], inputs.rows.used, more, columns)
+        return MeasureResult(figures.largest, [], inputs.rows.used, more, columns, inputs.rows.index)
 
     def _in_population(self, inputs: MeasureInput, sizes: ClassSizes, table: Table, columns: dict[str, Any]) -> dict[str, Any]:
         """What the size of a population, or a table of it, adds."""
@@ -81,7 +81,7 @@ class ReidentificationMeasure:
             return {}
         risk = np.where(sizes.holder >= 0, inverse[sizes.holder], 0.0)
         figures = RiskFigures.of(*person_risks(risk, table))
-        columns["journalist"] = risk[inputs.rows.index]
+        columns["journalist"] = risk
         more |= {"journalist": figures.largest, "journalist_mean": figures.mean}
         more |= {f"journalist_{name}": share for name, share in figures.over.items()}
         return more | self._uniqueness(sizes.size, persons)

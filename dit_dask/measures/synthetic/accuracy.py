@@ -17,7 +17,7 @@ from dit_dask.kernels.crosstab import divergences
 from dit_dask.measures.synthetic.buckets import BucketedColumn, check_bins, put_in_buckets, stack_codes
 from dit_dask.measures.synthetic.columns import Column, align
 from dit_dask.measures.synthetic.discriminator import Discriminator, discriminate
-from dit_dask.measures.synthetic.guards import describe_unlike
+from dit_dask.measures.synthetic.guards import describe_unlike, share_unseen
 from dit_dask.measures.synthetic.sampling import expected_distances
 
 if TYPE_CHECKING:
@@ -140,26 +140,42 @@ def accuracy(
     >>> dit.accuracy(table, table.assign(town="A"), ways=[1], columns=["town"]).tvd
     0.5
     """
-    check_bins(bins)
     for name, number in (("limit", limit), ("splits", splits)):
         if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
             raise InputError(f"{name} must be an integer >= 1; got {number!r}")
     aligned = align({"original": original, "synthetic": synthetic}, columns, kinds)
+    return compare_columns(aligned, check_bins(bins), ways, Draws(limit, splits, seed), discriminator=discriminator)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What is drawn: at most so many combinations of a size, so many splits of the original, and the seed."""
+
+    limit: int = LIMIT
+    splits: int = SPLITS
+    seed: int = 0
+
+
+def compare_columns(
+    aligned: Sequence[Column], bins: int, ways: int | Sequence[int], draws: Draws, *, discriminator: bool
+) -> Accuracy:
+    """Compare the cross-tabulations of columns of the original and of a synthetic table."""
+    seed = draws.seed
     parts = [put_in_buckets(column, bins) for column in aligned]
     names = tuple(part.name for part in parts)
     chosen = list(
         itertools.chain.from_iterable(
-            _choose_combinations(len(parts), size, limit, seed) for size in _check_ways(ways, len(parts))
+            _choose_combinations(len(parts), size, draws.limit, seed) for size in _check_ways(ways, len(parts))
         )
     )
     sizes = np.array([part.size for part in parts], np.int64)
-    first, second = stack_codes(parts, 0), stack_codes(parts, 1)
-    first = first[np.lexsort(first.T)]  # what is drawn must not depend on the order of rows
+    first, second = (collapse_codes(stack_codes(parts, frame), aligned[0].counts_of(frame)) for frame in (0, 1))
     scores = compare(first, second, sizes, chosen)
     total = mean(scores)
-    noise_rows = _split_sizes(len(first), len(second))
-    noise = mean([mean(_score_split(first, noise_rows, sizes, chosen, (seed, split))) for split in range(splits)])
-    levels = expected_distances(first, sizes, chosen, (len(first), len(second)))
+    rows = (first.rows, second.rows)
+    noise_rows = _split_sizes(*rows)
+    noise = mean([mean(_score_split(first, noise_rows, sizes, chosen, (seed, split))) for split in range(draws.splits)])
+    levels = expected_distances(first.codes, first.counts, sizes, chosen, rows)
     expected = tuple(Score(l1d, l1d / 2, hellinger) for l1d, hellinger in levels)
     return Accuracy(
         l1d=total.l1d,
@@ -173,15 +189,40 @@ def accuracy(
         scores=tuple(scores),
         expected_scores=expected,
         possible=sum(math.comb(len(parts), size) for size in _check_ways(ways, len(parts))),
-        rows=(len(first), len(second)),
-        unseen=MappingProxyType({column.name: _share_unseen(column) for column in aligned if column.kind == "categorical"}),
+        rows=rows,
+        unseen=MappingProxyType({column.name: share_unseen(column) for column in aligned if column.kind == "categorical"}),
         discriminator=discriminate(aligned, seed) if discriminator else None,
         doubts=tuple(describe_unlike(aligned)),
     )
 
 
-def _share_unseen(column: Column) -> float:
-    return float((~np.isin(column.cells[1], np.append(column.cells[0], -1))).mean())
+@dataclass(frozen=True, eq=False)
+class CountedCodes:
+    """The distinct rows of codes, sorted, and how many rows have each: what is drawn must not depend on the order of rows."""
+
+    codes: Codes
+    counts: Ints
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())
+
+    def split(self, order: Ints | Codes, size: int) -> tuple[CountedCodes, CountedCodes]:
+        """Take the first so many of all rows in another order, and the rest."""
+        is_rest = np.zeros(len(order), bool)
+        is_rest[order[size:]] = True
+        rest = np.add.reduceat(is_rest, np.cumsum(self.counts) - self.counts, dtype=np.int64)
+        return CountedCodes(self.codes, self.counts - rest), CountedCodes(self.codes, rest)
+
+
+def collapse_codes(codes: Codes, counts: Ints) -> CountedCodes:
+    """Collapse rows of codes, each of which stands for counts[n] rows."""
+    order = np.lexsort(codes.T)
+    codes = codes[order]
+    starts = np.ones(len(codes), bool)
+    starts[1:] = (codes[1:] != codes[:-1]).any(axis=1)
+    return CountedCodes(codes[starts], np.add.reduceat(counts[order], np.flatnonzero(starts)))
 
 
 def _check_ways(ways: int | Sequence[int], columns: int) -> list[int]:
@@ -216,11 +257,11 @@ def _used_columns(parts: Sequence[BucketedColumn], chosen: Sequence[tuple[int, .
     return tuple(parts[position].name for position in positions)
 
 
-def compare(first: Codes, second: Codes, sizes: Ints, chosen: Sequence[tuple[int, ...]]) -> list[Score]:
+def compare(first: CountedCodes, second: CountedCodes, sizes: Ints, chosen: Sequence[tuple[int, ...]]) -> list[Score]:
     """Score the chosen combinations of two matrices of codes."""
-    scores = []
+    scores, sides = [], (first.codes, second.codes, first.counts, second.counts)
     for _, group in itertools.groupby(chosen, key=len):
-        for l1d, hellinger in divergences(first, second, sizes, np.array(list(group), np.int64)).tolist():
+        for l1d, hellinger in divergences(*sides, sizes, np.array(list(group), np.int64)).tolist():
             scores.append(Score(l1d, l1d / 2, hellinger))
     return scores
 
@@ -239,12 +280,12 @@ def _split_sizes(original: int, synthetic: int) -> tuple[int, int]:
 
 
 def _score_split(
-    codes: Codes,
+    original: CountedCodes,
     rows: tuple[int, int],
     sizes: Ints,
     chosen: Sequence[tuple[int, ...]],
     draw: tuple[int, int],
 ) -> list[Score]:
     """Score two random parts of the original against each other."""
-    order = seeds.stream(draw[0], "accuracy", "split", draw[1]).permutation(len(codes))
-    return compare(codes[order[: rows[0]]], codes[order[rows[0] :]], sizes, chosen)
+    order = seeds.shuffled(seeds.stream(draw[0], "accuracy", "split", draw[1]), original.rows)
+    return compare(*original.split(order, rows[0]), sizes, chosen)

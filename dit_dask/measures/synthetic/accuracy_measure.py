@@ -10,7 +10,7 @@ from dit_dask.config.constraints import Field, Flag, Integer, ListOf, OneOf, Rec
 from dit_dask.config.registry import Context
 from dit_dask.errors import InputError
 from dit_dask.measures.base import Entries, MeasureInput, MeasureKind, MeasureResult, Section
-from dit_dask.measures.synthetic.accuracy import LIMIT, MOST_WAYS, accuracy
+from dit_dask.measures.synthetic.accuracy import LIMIT, MOST_WAYS, Draws, compare_columns
 from dit_dask.measures.synthetic.buckets import MOST_BINS
 from dit_dask.measures.synthetic.sequences import EVENTS, compare_sequences, parse_events
 from dit_dask.measures.synthetic.tables import (
@@ -53,10 +53,8 @@ class AccuracyMeasure:
         compared = prepare_tables(InputKey(inputs), self.roles)
         if compared is None:
             return MeasureResult(None, [], 0, {"reason": NO_RECORDS})
-        arguments = (compared.original, compared.synthetic, self.bins, self.ways)
-        result = accuracy(
-            *arguments, kinds=compared.kinds, limit=self.limit, seed=inputs.seed, discriminator=self.discriminator
-        )
+        draws = Draws(self.limit, seed=inputs.seed)
+        result = compare_columns(compared.align(), self.bins, self.ways, draws, discriminator=self.discriminator)
         by_value = [{"columns": list(columns), **asdict(score)} for columns, score in result.by_combination.items()]
         more = {
             "reason": None,
@@ -78,7 +76,7 @@ class AccuracyMeasure:
         if compared.events:
             sides = (compared.events["original"], compared.events["synthetic"])
             found = compare_sequences(*sides, compared.kinds, self.bins)
-            more |= {**found.document(), "persons": len(compared.original)}
+            more |= {**found.document(), "persons": len(compared.rows)}
         return MeasureResult(result.tvd, by_value, len(compared.synthetic), more)
 
 

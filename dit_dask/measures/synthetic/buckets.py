@@ -43,34 +43,40 @@ def check_bins(bins: Any) -> int:
 def put_in_buckets(column: Column, bins: int) -> BucketedColumn:
     """Learn the buckets from the first frame and apply them to all."""
     if column.kind == "numeric":
-        edges = quantile_edges(column.cells[0], bins)
+        edges = quantile_edges(column.cells[0], bins, column.counts_of(0))
         missing = len(edges) + 1
         codes = [np.where(np.isnan(cells), missing, np.searchsorted(edges, cells, "right")) for cells in column.cells]
     else:
-        group = group_by_frequency(column.cells[0], len(column.labels), bins)
+        group = group_by_frequency(column.cells[0], len(column.labels), bins, column.counts_of(0))
         missing = int(group.max()) + 1
         codes = [np.append(group, missing)[cells] for cells in column.cells]
     return BucketedColumn(column.name, tuple(part.astype(np.int32) for part in codes), missing + 1)
 
 
-def quantile_edges(cells: Floats, bins: int) -> Floats:
-    """Return the distinct lower edges of all buckets but the first."""
-    values = np.sort(cells[~np.isnan(cells)])
-    edges = np.unique(values[len(values) * np.arange(1, bins) // bins])
+def quantile_edges(cells: Floats, bins: int, counts: Ints) -> Floats:
+    """Return the distinct lower edges of all buckets but the first; cell n stands for counts[n] rows."""
+    order = np.argsort(cells)[: np.count_nonzero(~np.isnan(cells))]  # missing ones are last
+    values, ends = cells[order], np.cumsum(counts[order])
+    edges = np.unique(values[np.searchsorted(ends, ends[-1] * np.arange(1, bins) // bins, "right")])
     if edges[0] == values[0]:
         above = values[np.searchsorted(values, values[0], "right") :][:1]
         edges = np.unique(np.concatenate([above, edges[1:]]))
     return edges
 
 
-def group_by_frequency(cells: Ints, labels: int, bins: int) -> Ints:
+def group_by_frequency(cells: Ints, labels: int, bins: int, counts: Ints) -> Ints:
     """Return (labels,): the bucket of each label, its rank among the most common ones or the bucket after them."""
-    counts = np.bincount(cells[cells >= 0], minlength=labels)
-    order = np.lexsort([np.arange(labels), -counts])
-    kept = order[: min(bins - 1, int((counts > 0).sum()))]
+    totals = count_labels(cells, labels, counts)
+    order = np.lexsort([np.arange(labels), -totals])
+    kept = order[: min(bins - 1, int((totals > 0).sum()))]
     group = np.full(labels, len(kept))
     group[kept] = np.arange(len(kept))
     return group
+
+
+def count_labels(cells: Ints, labels: int, counts: Ints) -> Ints:
+    """Return (labels,): how many rows have each, where cell n stands for counts[n] of them."""
+    return np.bincount(cells[cells >= 0], counts[cells >= 0], labels).astype(np.int64)
 
 
 def stack_codes(columns: Sequence[BucketedColumn], frame: int) -> Codes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from dit_dask.values.arrays import Floats
+    from dit_dask.values.arrays import Floats, Ints
 
 KINDS = ("numeric", "categorical")
 SORTS = {
@@ -59,7 +59,8 @@ class Column:
 
     Numeric cells are float64 with NaN for missing ones; whole numbers and dates are offsets from the first frame's smallest, so
     that none is rounded. Categorical cells are codes of `labels`, those of all frames, sorted; -1 stands for missing ones.
-    `origin` is the value of the offset 0, None where zero means nothing: dates and categories.
+    `origin` is the value of the offset 0, None where zero means nothing: dates and categories. `counts` says for each frame for
+    how many rows each of its cells stands, where some stand for several.
     """
 
     name: str
@@ -67,15 +68,25 @@ class Column:
     cells: tuple[NDArray[Any], ...]
     labels: tuple[str, ...] = ()
     origin: float | None = None
+    counts: tuple[Ints | None, ...] = ()
+
+    def counts_of(self, frame: int) -> Ints:
+        """Return (cells,): for how many rows each cell of a frame stands."""
+        counts = self.counts[frame] if self.counts else None
+        return np.ones(len(self.cells[frame]), np.int64) if counts is None else counts
 
 
 def align(
-    frames: Mapping[str, pd.DataFrame], columns: Sequence[str] | None = None, kinds: Mapping[str, str] | None = None
+    frames: Mapping[str, pd.DataFrame],
+    columns: Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    counts: Mapping[str, Ints] | None = None,
 ) -> tuple[Column, ...]:
-    """Check that frames can be compared; the others are compared with the first."""
+    """Check that frames can be compared; the others are compared with the first. `counts` are those of frames by their role."""
     (first, reference), *others = frames.items()
+    counted = counts or {}
     for role, frame in frames.items():
-        _check_frame(role, frame)
+        _check_frame(role, frame, int(counted[role].sum()) if role in counted else len(frame))
     names = _names(reference) if columns is None else [str(column) for column in columns]
     if not names:
         raise InputError(f"{first}: expected at least one column; got none")
@@ -92,20 +103,21 @@ def align(
             raise unknown("kinds: column", name, names)
         if kind not in KINDS:
             raise unknown(f"kinds.{name}", kind, KINDS)
-    return tuple(_align_column(name, frames, (kinds or {}).get(name)) for name in names)
+    aligned = (_align_column(name, frames, (kinds or {}).get(name)) for name in names)
+    return tuple(replace(column, counts=tuple(counted.get(role) for role in frames)) for column in aligned)
 
 
 def _names(frame: pd.DataFrame) -> list[str]:
     return [str(name) for name in frame.columns]
 
 
-def _check_frame(role: str, frame: pd.DataFrame) -> None:
+def _check_frame(role: str, frame: pd.DataFrame, rows: int) -> None:
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"{role} must be a DataFrame; got {type(frame).__name__}")
-    if len(frame) < MIN_ROWS:
-        raise InputError(f"{role} must have at least {MIN_ROWS} rows; got {len(frame)}")
+    if rows < MIN_ROWS:
+        raise InputError(f"{role} must have at least {MIN_ROWS} rows; got {rows}")
     names = _names(frame)
     for name in names:
         if names.count(name) > 1:

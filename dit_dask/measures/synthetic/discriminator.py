@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dit_dask import seeds
+from dit_dask.measures.synthetic.buckets import count_labels
 from dit_dask.measures.synthetic.columns import Column
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def discriminate(columns: Sequence[Column], seed: int) -> Discriminator | None:
 
     Equal records are in the same fold: a copy is not recognised by having been trained on.
     """
-    first, second = (_sample(_features(columns, frame), seed, frame) for frame in (0, 1))
+    first, second = (_sample(_features(columns, frame), columns[0].counts_of(frame), seed, frame) for frame in (0, 1))
     if min(len(first), len(second)) < 2 * FOLDS:
         return None
     records = np.concatenate([first, second])
@@ -59,12 +60,14 @@ def discriminate(columns: Sequence[Column], seed: int) -> Discriminator | None:
     return Discriminator(area, (max(0.0, area - spread), min(1.0, area + spread)), (len(first), len(second)))
 
 
-def _sample(records: Floats, seed: int, frame: int) -> Floats:
-    """Return at most MOST_ROWS of (n, d) records, sorted: what is drawn must not depend on the order of rows."""
-    records = records[np.lexsort(records.T)]
-    if len(records) <= MOST_ROWS:
-        return records
-    return records[seeds.stream(seed, "discriminator", "rows", frame).choice(len(records), MOST_ROWS, replace=False)]
+def _sample(records: Floats, counts: Ints, seed: int, frame: int) -> Floats:
+    """Return at most MOST_ROWS rows of (n, d) records, sorted: what is drawn must not depend on the order of rows."""
+    order = np.lexsort(records.T)
+    ends = np.cumsum(counts[order])
+    total = int(ends[-1])
+    rng = seeds.stream(seed, "discriminator", "rows", frame)
+    rows = np.arange(total) if total <= MOST_ROWS else rng.choice(total, MOST_ROWS, replace=False)
+    return records[order[np.searchsorted(ends, rows, "right")]]
 
 
 def _folds(records: Floats, seed: int) -> Ints:
@@ -83,7 +86,7 @@ def _features(columns: Sequence[Column], frame: int) -> Floats:
         if column.kind == "numeric":
             parts.append(cells)
             continue
-        counts = np.bincount(column.cells[0][column.cells[0] >= 0], minlength=len(column.labels))
+        counts = count_labels(column.cells[0], len(column.labels), column.counts_of(0))
         rank = np.empty(len(counts), np.int64)
         rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
         code = np.where(counts > 0, np.minimum(rank, MOST_LABELS), MOST_LABELS + 1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dit_dask.measures.synthetic.buckets import count_labels
 from dit_dask.measures.synthetic.columns import Column
 from dit_dask.measures.synthetic.relabelling import Relabelling
 
@@ -27,14 +28,15 @@ def find_identifiers(columns: Sequence[Column]) -> list[str]:
 
 
 def _is_identifier(column: Column) -> bool:
-    cells = column.cells[0]
-    if len(cells) < MIN_ROWS:
+    cells, counts = column.cells[0], column.counts_of(0)
+    rows = int(counts.sum())
+    if rows < MIN_ROWS:
         return False
     if column.kind == "categorical":
-        return len(np.unique(cells[cells >= 0])) >= UNIQUE_LABELS * len(cells)
-    known = cells[~np.isnan(cells)]
-    values = np.unique(known)
-    if len(values) < len(known) or len(known) < UNIQUE_LABELS * len(cells) or (values != np.floor(values)).any():
+        return len(np.unique(cells[cells >= 0])) >= UNIQUE_LABELS * rows
+    is_known = ~np.isnan(cells)
+    values, known = np.unique(cells[is_known]), int(counts[is_known].sum())
+    if len(values) < known or known < UNIQUE_LABELS * rows or (values != np.floor(values)).any():
         return False
     steps = np.diff(values)
     if not len(steps) or np.abs(values).max() >= 2**62:
@@ -59,6 +61,12 @@ def describe_unseen(columns: Sequence[Column]) -> list[str]:
     return reasons
 
 
+def share_unseen(column: Column) -> float:
+    """Return the share of the second frame's rows whose label the first one does not have."""
+    counts = column.counts_of(1)
+    return float(counts[~np.isin(column.cells[1], np.append(column.cells[0], -1))].sum() / counts.sum())
+
+
 def describe_unlike(columns: Sequence[Column]) -> list[str]:
     """Return why the distributions of two tables cannot be judged: identifiers, and labels that only the second one has.
 
@@ -68,9 +76,8 @@ def describe_unlike(columns: Sequence[Column]) -> list[str]:
     for column in columns:
         if column.kind != "categorical":
             continue
-        first, second = column.cells
-        unseen = float((~np.isin(second, np.append(first, -1))).mean())
-        natural = float((np.bincount(first[first >= 0]) == 1).sum() / len(first))
+        unseen, first = share_unseen(column), column.counts_of(0)
+        natural = float((count_labels(column.cells[0], len(column.labels), first) == 1).sum() / first.sum())
         if unseen > UNSEEN + 2 * natural:
             reasons.append(
                 f"{unseen:.1%} of the synthetic cells of {column.name!r} have labels that the original does not have"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dit_dask.measures.discrimination.contingency import count_equal
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -49,9 +51,12 @@ class ChanceLevel:
 
 
 def expected_distances(
-    codes: Codes, sizes: Ints, chosen: Sequence[tuple[int, ...]], rows: tuple[int, int]
+    codes: Codes, counts: Ints, sizes: Ints, chosen: Sequence[tuple[int, ...]], rows: tuple[int, int]
 ) -> list[tuple[float, float]]:
-    """Return the expected L1 and Hellinger distance of each combination of columns, from the original's codes (n, columns)."""
+    """Return the expected L1 and Hellinger distance of each combination of columns.
+
+    The original's codes are (n, columns); each row of them stands for counts[n] rows.
+    """
     level = ChanceLevel.of(rows)
     occupied = [len(np.unique(column)) for column in codes.T]
     found = []
@@ -60,7 +65,7 @@ def expected_distances(
         for column in columns:
             keys = keys * sizes[column] + codes[:, column]
         cells = math.prod(occupied[column] for column in columns)
-        found.append(level.distances(estimate_probabilities(np.unique(keys, return_counts=True)[1], cells)))
+        found.append(level.distances(estimate_probabilities(count_equal(keys, counts)[1], cells)))
     return found
 
 

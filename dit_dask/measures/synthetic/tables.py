@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,16 +12,18 @@ import numpy as np
 from dit_dask import seeds
 from dit_dask.config.constraints import Choice, Field, MapOf, Number, OneOf
 from dit_dask.errors import InputError
+from dit_dask.inputs.counted import CountedRows
 from dit_dask.measures.base import OTHER_TABLE, MeasureInput, Source
-from dit_dask.measures.synthetic.columns import format_label, parse_text
+from dit_dask.measures.synthetic.columns import Column, align, format_label, parse_text
 from dit_dask.measures.synthetic.sequences import Events, Sequences, read_sequences
+from dit_dask.values.arrays import Positions, RowNumbers
 from dit_dask.values.release import Ranges, Release, Sets
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dit_dask.values.arrays import Bools, Codes, Ints
+    from dit_dask.values.arrays import Bools, Codes
 
 SYNTHETIC = Field(
     OTHER_TABLE,
@@ -57,19 +59,29 @@ class Roles:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Frames with typed cells, `original` without the holdout where that is a fraction of it, and the incomplete rows.
+    """Tables with typed cells, the original without a holdout that is a fraction of it, and how many rows were incomplete.
 
-    `positions` are those of the rows of `original` among the used rows. Where rows are events, the frames have a row for each
+    `positions` are those of the original's rows among the used rows. Where rows are events, the tables have a row for each
     subject, `kinds` are those of their columns, `events` has the sequences by role, and there are no positions.
     """
 
-    original: pd.DataFrame
+    rows: CountedRows
     synthetic: pd.DataFrame
     holdout: pd.DataFrame | None
     kinds: Mapping[str, str]
     dropped: int
-    positions: Ints
+    positions: Positions
     events: Mapping[str, Sequences] = field(default_factory=dict)
+
+    @cached_property
+    def original(self) -> pd.DataFrame:
+        """The original's rows one by one."""
+        return self.rows.expand()
+
+    def align(self) -> tuple[Column, ...]:
+        """The columns of the original, equal rows once, and of the synthetic table."""
+        frames = {"original": self.rows.frame, "synthetic": self.synthetic}
+        return align(frames, kinds=self.kinds, counts={"original": self.rows.counts})
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +92,7 @@ class InputKey:
 
     def _parts(self) -> tuple[object, ...]:
         inputs = self.inputs
-        return (inputs.frame, inputs.release, inputs.measure, inputs.seed, *inputs.tables.values())
+        return (inputs.cells, inputs.release, inputs.measure, inputs.seed, *inputs.tables.values())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, InputKey) or len(self._parts()) != len(other._parts()):
@@ -91,7 +103,7 @@ class InputKey:
         )
 
     def __hash__(self) -> int:
-        return hash((id(self.inputs.frame), self.inputs.measure))
+        return hash((id(self.inputs.cells), self.inputs.measure))
 
 
 def list_tables(parameters: Mapping[str, Any]) -> dict[str, Source]:
@@ -108,40 +120,52 @@ def prepare_tables(key: InputKey, roles: Roles) -> Tables | None:
     schema = inputs.rows.table.schema
     kinds = roles.columns(inputs.rows if inputs.release is None else replace(inputs.rows, further=()))
     needed = [*(attribute.name for attribute in schema.quasi_identifiers), *inputs.rows.columns_of_secrets]
-    by_role = {"original": inputs.frame, **inputs.tables}
+    by_role = {"original": inputs.cells} | {role: CountedRows.of(table) for role, table in inputs.tables.items()}
     if inputs.release is not None:
         by_role["original"] = with_published_secrets(inputs)
         records = list_records(inputs.release, inputs)
         if records is None:
             return None
-        by_role["synthetic"] = records
-    dropped, frames, positions = 0, {}, np.empty(0, np.int64)
+        by_role["synthetic"] = CountedRows.of(records)
+    dropped, tables = 0, dict[str, CountedRows]()
+    positions: Positions = RowNumbers(0)
     sequences: dict[str, Sequences] = {}
     read = [*kinds, *(roles.events.columns if roles.events is not None else ())]
-    for role, frame in by_role.items():
-        checked = [name for name in needed if name in kinds]
-        missing = [name for name in read if name not in frame.columns]
+    for role, rows in by_role.items():
+        checked, where = [name for name in needed if name in kinds], f"{inputs.measure}: {role}"
+        missing = [name for name in read if name not in rows.frame.columns]
         if missing:
-            raise InputError(f"{inputs.measure}: {role}: no column {missing[0]!r} among {frame.shape[1]}")
-        complete = frame[checked].notna().all(axis=1).to_numpy(bool)
-        dropped += int((~complete).sum())
-        positions = np.flatnonzero(complete) if role == "original" else positions
-        frames[role] = convert_cells(
-            frame.loc[complete, list(kinds)].reset_index(drop=True), kinds, f"{inputs.measure}: {role}"
-        )
+            raise InputError(f"{where}: no column {missing[0]!r} among {rows.frame.shape[1]}")
+        complete = rows.frame[checked].notna().all(axis=1).to_numpy(bool)[rows.index]
+        dropped += int(np.count_nonzero(~complete))
+        if role == "original":
+            positions = RowNumbers(len(rows)) if complete.all() else np.flatnonzero(complete)
+        used = rows if complete.all() else rows.only(complete)
+        tables[role] = _convert_rows(used, kinds, where)
         if roles.events is not None:
-            where = f"{inputs.measure}: {role}"
-            sequences[role] = read_sequences(frame.loc[complete], frames[role], roles.events, inputs.seed, where)
+            sequences[role] = read_sequences(used.expand(), tables[role].expand(), roles.events, inputs.seed, where)
     if sequences:
         flat_kinds = {f"{name}.{step}": kind for step in (1, 2) for name, kind in kinds.items()}
         flat = {role: one.flat for role, one in sequences.items()}
-        return Tables(flat["original"], flat["synthetic"], None, flat_kinds, dropped, np.empty(0, np.int64), sequences)
-    original, holdout = frames["original"], frames.get("holdout")
+        original = CountedRows.of(flat["original"])
+        return Tables(original, flat["synthetic"], None, flat_kinds, dropped, RowNumbers(0), sequences)
+    original, holdout = tables["original"], tables.get("holdout")
     if roles.fraction is not None:
         in_holdout = choose_holdout(len(original), roles.fraction, inputs)
-        original, holdout = (original[chosen].reset_index(drop=True) for chosen in (~in_holdout, in_holdout))
+        original, holdout = original.only(~in_holdout), original.only(in_holdout)
         positions = positions[~in_holdout]
-    return Tables(original, frames["synthetic"], holdout, kinds, dropped, positions)
+    known = None if holdout is None else holdout.expand()
+    return Tables(original, tables["synthetic"].frame, known, kinds, dropped, positions)
+
+
+def _convert_rows(rows: CountedRows, kinds: Mapping[str, str], where: str) -> CountedRows:
+    """Convert the cells of the columns to compare; an error says which rows are wrong, and so looks at all of them."""
+    chosen = replace(rows, frame=rows.frame[list(kinds)])
+    try:
+        return replace(rows, frame=convert_cells(chosen.frame, kinds, where))
+    except InputError:
+        convert_cells(chosen.expand(), kinds, where)
+        raise
 
 
 def choose_holdout(rows: int, fraction: float, inputs: MeasureInput) -> Bools:
@@ -165,22 +189,26 @@ def list_records(release: Release, inputs: MeasureInput) -> pd.DataFrame | None:
     columns: dict[str, Any] = {}
     for position, attribute in enumerate(release.schema.quasi_identifiers):
         cells = np.array(attribute.levels, object)
-        used, first = np.unique(inputs.rows.table.codes[inputs.rows.index, position], return_index=True)
-        cells[used] = inputs.frame[attribute.name].to_numpy(object)[first]  # a date's level is a number, its cell is a date
+        first = np.full(len(cells), inputs.rows.used)
+        np.minimum.at(first, inputs.rows.table.codes[:, position], inputs.rows.first_rows)
+        used = np.flatnonzero(first < inputs.rows.used)
+        own = inputs.cells.frame[attribute.name].to_numpy(object)  # a date's level is a number, its cell is a date
+        cells[used] = own[inputs.cells.index[first[used]]]
         columns[attribute.name] = pd.Series(cells[codes[group, position]])
     for member, code in release.schema.sensitive.codes_of(secret.astype(np.int32)):
         columns[member.name] = np.array(member.levels, object)[code]
     return pd.DataFrame(columns)
 
 
-def with_published_secrets(inputs: MeasureInput) -> pd.DataFrame:
+def with_published_secrets(inputs: MeasureInput) -> CountedRows:
     """The cells of the table, but bins or derived values where the sensitive attribute has these: releases publish them."""
-    table, frame = inputs.rows.table, inputs.frame
-    for secret, codes in table.schema.sensitive.codes_of(table.secret[inputs.rows.index]):
+    table, frame = inputs.rows.table, inputs.cells.frame
+    record = np.asarray(inputs.rows.index)[inputs.cells.first]  # equal cells have equal codes
+    for secret, codes in table.schema.sensitive.codes_of(table.secret[record]):
         cells = frame[secret.name].map(format_label, na_action="ignore") if secret.name in frame else None
         if cells is None or not set(cells.dropna()) <= set(secret.levels):
             frame = frame.assign(**{secret.name: np.array(secret.levels, object)[codes]})
-    return frame
+    return inputs.cells if frame is inputs.cells.frame else replace(inputs.cells, frame=frame)
 
 
 def single_values(values: Ranges | Sets) -> Codes | None:

@@ -157,8 +157,11 @@ class ReleaseReader:
         """The columns that a release must have."""
         return [*(attribute.name for attribute in self._schema.quasi_identifiers), *self._schema.sensitive.columns]
 
-    def __call__(self, frame: pd.DataFrame) -> ReadRelease:
-        """Read a release; rows suppressed in every column or in the sensitive one count as absent."""
+    def __call__(self, frame: pd.DataFrame, counts: Ints | None = None) -> ReadRelease:
+        """Read a release; rows suppressed in every column or in the sensitive one count as absent.
+
+        With `counts[n]` each row of the frame stands for so many.
+        """
         for name in self.columns:
             if name not in frame.columns:
                 raise InputError(f"it returned no column {name!r}")
@@ -172,22 +175,23 @@ class ReleaseReader:
         kept = ~hidden & (secret >= 0)
         if not kept.any():
             raise InputError("it suppressed every row")
-        nearest = int(sum(numbers[2][kept].sum() for numbers in read))
-        release, group = self._build_release([numbers[0][kept] for numbers in read], secret[kept])
+        rows = np.ones(len(frame), np.int64) if counts is None else counts
+        nearest = int(sum(rows[kept & (numbers[2] > 0)].sum() for numbers in read))
+        release, group = self._build_release([numbers[0][kept] for numbers in read], secret[kept], rows[kept])
         holder = np.full(len(frame), -1, np.int64)
         holder[kept] = group
         known = {*self.columns, *self._published}
         further = sum(tells_rows_apart(frame[name]) for name in frame.columns if name not in known)
-        return ReadRelease(release, int(kept.sum()), int((~kept).sum()), nearest, further, holder)
+        return ReadRelease(release, int(rows[kept].sum()), int(rows[~kept].sum()), nearest, further, holder)
 
-    def _build_release(self, numbers: Sequence[Ints], secret: Ints) -> tuple[Release, Ints]:
+    def _build_release(self, numbers: Sequence[Ints], secret: Ints, rows: Ints) -> tuple[Release, Ints]:
         compacted = [vocabulary.compact(column) for vocabulary, column in zip(self._vocabularies, numbers, strict=True)]
         group = np.zeros(len(secret), np.int64)
         for column, sets in compacted:  # sorted by the first attribute, then the second, …
             _, group = np.unique(group * len(sets) + column, return_inverse=True)
         _, first = np.unique(group, return_index=True)
         domain = len(self._schema.sensitive.levels)
-        counts = np.bincount(group * domain + secret, minlength=len(first) * domain).reshape(len(first), domain)
+        counts = np.bincount(group * domain + secret, rows, len(first) * domain).reshape(len(first), domain)
         value = np.column_stack([column[first] for column, _ in compacted]).astype(np.int32)
         return Release(self._schema, Sets(value, tuple(sets for _, sets in compacted)), counts.astype(np.int64)), group
 
