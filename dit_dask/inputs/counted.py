@@ -14,7 +14,7 @@ from dit_dask.errors import InputError
 from dit_dask.inputs.code import choose_rows, code_rows, source_name
 from dit_dask.inputs.collapsed import CollapsedRows, as_one_piece, frame_of, number_rows
 from dit_dask.inputs.columns import source_columns
-from dit_dask.inputs.load import _check_marked, blank_missing, load_with
+from dit_dask.inputs.load import check_marked, blank_missing, load_with
 from dit_dask.inputs.local_pieces import LocalPieces
 from dit_dask.inputs.partitions import Gather, gather_here, read_collapsed
 from dit_dask.inputs.read import check_names
@@ -116,7 +116,7 @@ def load_counted(
     needed = list(dict.fromkeys([*schema.columns, *schema.subject_columns]))
     wanted = list(dict.fromkeys([*needed, *more])) if more is not None else source_columns(config)
     read, files = read_collapsed(config, needed, gather, [name for name in wanted if name not in needed])
-    _check_marked(config, wanted)
+    check_marked(config, wanted)
     read = bring_here(read)
     rows = code_rows(read, config, files)
     counted = collapse_rows(read, as_positions(rows.source_row), config.data.missing)

@@ -93,7 +93,7 @@ def _load(config: Config, more: Sequence[str] | None, frame: pd.DataFrame | None
     frame = frame.rename(columns=str)
     wanted = list(frame.columns) if wanted is None else wanted
     check_names(list(frame.columns), list(dict.fromkeys([*needed, *wanted])), "data")
-    _check_marked(config, wanted)
+    check_marked(config, wanted)
     rows = code_rows(collapse_frame(frame, needed), config, files)
     return rows, frame[wanted], np.asarray(rows.source_row)
 
@@ -103,7 +103,7 @@ def _read_rows(config: Config, gather: Gather) -> Rows:
     schema = config.checked_schema
     needed = list(dict.fromkeys([*schema.columns, *schema.subject_columns]))
     read, files = read_collapsed(config, needed, gather)
-    _check_marked(config, needed)
+    check_marked(config, needed)
     return code_rows(read, config, files)
 
 
@@ -113,12 +113,13 @@ def _read_with(config: Config, more: Sequence[str] | None, gather: Gather) -> tu
     needed = list(dict.fromkeys([*schema.columns, *schema.subject_columns]))
     wanted = list(dict.fromkeys([*needed, *more])) if more is not None else source_columns(config)
     read, files = read_collapsed(config, needed, gather, [name for name in wanted if name not in needed])
-    _check_marked(config, wanted)
+    check_marked(config, wanted)
     rows = code_rows(read, config, files)
     return rows, blank_missing(frame_of(read, as_positions(rows.source_row))[wanted], config.data.missing)
 
 
-def _check_marked(config: Config, columns: Sequence[str]) -> None:
+def check_marked(config: Config, columns: Sequence[str]) -> None:
+    """Refuse marks of missing cells for columns that nobody reads."""
     for column in config.data.missing if isinstance(config.data.missing, Mapping) else ():
         if column not in columns:
             raise unknown("data.missing: column", column, columns)
