@@ -14,7 +14,7 @@ from dit_dask.errors import InputError
 from dit_dask.inputs.code import choose_rows, code_rows, source_name
 from dit_dask.inputs.collapsed import CollapsedRows, as_one_piece, frame_of, number_rows
 from dit_dask.inputs.columns import source_columns
-from dit_dask.inputs.load import check_marked, blank_missing, load_with
+from dit_dask.inputs.load import blank_missing, check_marked, load_with
 from dit_dask.inputs.local_pieces import LocalPieces
 from dit_dask.inputs.partitions import Gather, gather_here, read_collapsed
 from dit_dask.inputs.read import check_names

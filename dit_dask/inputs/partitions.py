@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from dit_dask.config.document import Config
 from dit_dask.errors import DitError, InputError
 from dit_dask.inputs import datasets
-from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, frame_of, rewrite
+from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, rewrite
 from dit_dask.inputs.local_pieces import map_ordered
 from dit_dask.inputs.read import OpenedText, TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
@@ -18,9 +18,6 @@ from dit_dask.storage import scratch
 from dit_dask.storage.filesystem import filesystem, reading, reason
 from dit_dask.storage.location import Location
 from dit_dask.storage.redaction import public_url
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Result = TypeVar("Result")
 
@@ -158,11 +155,6 @@ def _with_points(text: OpenedText, rows: CollapsedRows) -> CollapsedRows:
 
 def _read_excel(reader: PartitionReader, _partition: Partition, file: Any, where: str) -> CollapsedRows:
     return collapse_frame(read_excel(file, reader.read_columns, where), reader.columns, reader.beside)
-
-
-def read_columns(reader: PartitionReader, path: str) -> pd.DataFrame:
-    """Read the columns of one file; texts are categories, in a few bytes a cell."""
-    return frame_of(gather_here(reader, reader.partitions(path)))
 
 
 Gather = Callable[[PartitionReader, Sequence[Partition]], CollapsedRows]
