@@ -84,7 +84,7 @@ class Gatherer:
         """Read all parts and put them together, in their order."""
         client = self._workers_for(reader, partitions)
         runner = TaskRunner(client, progress=self.progress, threads=threads())
-        stays = client is not None and not reader.beside and _are_large(partitions)
+        stays = client is not None and not reader.cells_wanted and _are_large(partitions)
         if not stays:
             check_scratch(partitions)
 

@@ -135,7 +135,8 @@ class TestTasks:
             self._submit_write(test, state.ready())
             self._submit_recheck(test)
         for future in self._session.completed():
-            task, result = self._tasks.pop(future), self._session.result(future)
+            result = self._session.result(future)  # raises what a task raised on which these depend
+            task = self._tasks.pop(future)
             if isinstance(task, RecheckTask):
                 self._rechecks[task.test] = result
                 continue

@@ -42,13 +42,14 @@ class Partition:
 
 @dataclass(frozen=True, eq=False)
 class PartitionReader:
-    """Reads parts of a source, seen in some columns."""
+    """Reads parts of a source, seen in some columns; `cells_wanted`: also the cells of single rows, so that all come here."""
 
     location: Location
     columns: tuple[str, ...]
     rules: TextRules
     beside: tuple[str, ...] = ()
     where: str = WHERE
+    cells_wanted: bool = False
 
     @property
     def read_columns(self) -> list[str]:
@@ -197,14 +198,18 @@ def check_scratch(partitions: Sequence[Partition]) -> None:
 
 
 def read_collapsed(
-    config: Config, columns: Sequence[str], gather: Gather = gather_here, beside: Sequence[str] = ()
+    config: Config, columns: Sequence[str], gather: Gather = gather_here, beside: Sequence[str] | None = None
 ) -> tuple[CollapsedRows, tuple[str, ...]]:
-    """Read all parts of the source and put them together; also return the URLs that were read."""
+    """Read all parts of the source and put them together; also return the URLs that were read.
+
+    With further columns beside them, be it none, the cells of single rows are wanted, and no rows stay where they are read.
+    """
+    further = tuple(beside or ())
     if config.data.source == EMBEDDED:
-        return collapse_frame(datasets.census(), columns, beside), (EMBEDDED,)
+        return collapse_frame(datasets.census(), columns, further), (EMBEDDED,)
     location, fs, paths = source_files(config)
     stamps = {path: look(fs, path, location) for path in paths}
-    reader = PartitionReader(location, tuple(columns), source_rules(config), tuple(beside))
+    reader = PartitionReader(location, tuple(columns), source_rules(config), further, cells_wanted=beside is not None)
     try:
         found = zip(stamps.values(), map_ordered(reader.partitions, paths), strict=True)
         read = gather(reader, [replace(partition, stamp=stamp) for stamp, cut in found for partition in cut])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -17,6 +18,7 @@ from distributed import Client, LocalCluster
 from dit_dask import run
 from dit_dask.audit import plan as planner
 from dit_dask.audit.grammar import check_config
+from dit_dask.errors import InputError
 from dit_dask.execution import reading, tests
 from dit_dask.execution.progress import Silent
 from dit_dask.execution.reading import Gatherer, WorkerPieces
@@ -105,6 +107,26 @@ def test_workers_that_die_after_they_have_read_the_rows_change_no_file(census: P
     case = CASES["some rows dropped"]
     there = audit(census, tmp_path / "there", client, case, lambda: kill_all(client))
     assert_same(audit(census, tmp_path / "here", None, case), there)
+
+
+def test_a_source_that_changes_before_lost_rows_are_written_is_named(census: Path, client: Client, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(census, source)
+
+    def change() -> None:
+        (source / "4.parquet").write_bytes((source / "0.parquet").read_bytes())
+        kill_all(client)
+
+    with pytest.raises(InputError, match=r"^data.source: 4.parquet changed while it was read; run the audit again$"):
+        audit(source, tmp_path / "out", client, CASES["all rows"], change)
+
+
+def test_measures_that_need_no_other_columns_have_the_rows_here(census: Path, client: Client, tmp_path: Path) -> None:
+    document = {"version": 1, "name": "rows", "data": {"source": f"{census}/*.parquet"}, "schema": SCHEMA, "tests": [MONDRIAN]}
+    checked = check_config(document | {"output": str(tmp_path), "measures": [{"name": "utility"}]}, ".")
+    here, there = (run.prepare(checked, gather=Gatherer(own)) for own in (None, client))
+    assert here.folder == there.folder
+    assert not isinstance(there.rows.index, PieceColumn)
 
 
 def test_a_run_goes_on_with_rows_on_workers_where_an_earlier_one_stopped(
