@@ -71,8 +71,8 @@ def _repeats(config: Config, name: str) -> bool:
         nonlocal repeated
         seen: list[Any] = []
         for part in map_ordered(reader.read, partitions):
-            present = ~missing_cells(part.cells[0].to_frame(name), [name], config.data.missing)
             counts = np.bincount(part.codes[0] + 1, part.counts, len(part.cells[0]) + 1)[1:]
+            present = (counts > 0) & ~missing_cells(part.cells[0].to_frame(name), [name], config.data.missing)
             seen.append(pd.util.hash_array(part.cells[0][present].astype(str).to_numpy(object), categorize=False))
             repeated = repeated or bool((counts[present] > 1).any())
             if repeated:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -15,11 +16,12 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
+import dit_dask as dit
 from dit_dask import run
 from dit_dask.audit import plan as planner
 from dit_dask.audit.grammar import check_config
 from dit_dask.errors import InputError
-from dit_dask.execution import reading, tests
+from dit_dask.execution import reading, tests, workers
 from dit_dask.execution.progress import Silent
 from dit_dask.execution.reading import Gatherer, WorkerPieces
 from dit_dask.execution.workers import Workers
@@ -55,7 +57,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as client:
         yield client
 
 
@@ -172,3 +174,19 @@ def test_the_command_has_no_array_as_long_as_the_table(census: Path, client: Cli
     arrays = [value for value in vars(prepared.rows).values() if isinstance(value, np.ndarray)]
     assert all(len(array) <= prepared.rows.table.distinct for array in arrays)
     assert replace(prepared.rows, index=np.asarray(index)).digest() == prepared.rows.digest()
+
+
+def test_a_result_keeps_no_rows_on_workers_and_names_a_source_that_changed(
+    census: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "LARGE_BYTES", 0)
+    source = tmp_path / "source"
+    shutil.copytree(census, source)
+    ways = {"schema": SCHEMA, "tests": [MONDRIAN], "client": client, "quiet": True}
+    results = [dit.audit(f"{source}/*.parquet", output=tmp_path / "out", **ways) for _ in range(2)]
+    gc.collect()
+    assert not [key for key in client.futures if key.startswith(("rows-", "keep-"))]
+    assert len(results[0].worst(2)) == 2
+    (source / "4.parquet").write_bytes((source / "0.parquet").read_bytes())
+    with pytest.raises(InputError, match=r"^data: the source has changed since it was audited; run the audit again$"):
+        results[1].release()
