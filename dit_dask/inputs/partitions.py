@@ -12,7 +12,7 @@ from dit_dask.errors import DitError, InputError
 from dit_dask.inputs import datasets
 from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, frame_of, rewrite
 from dit_dask.inputs.local_pieces import map_ordered
-from dit_dask.inputs.read import OpenedText, TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
+from dit_dask.inputs.read import LOGGER, OpenedText, TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
 from dit_dask.storage import scratch
 from dit_dask.storage.filesystem import filesystem, reading, reason
@@ -134,7 +134,8 @@ def _read_text(reader: PartitionReader, partition: Partition, file: Any, where: 
     import pyarrow as pa
 
     name = file_name(partition.path)
-    text = open_text(unpacked(file, name, where), reader.read_columns, where, for_file(reader.rules, name))
+    notes: list[str] = []  # a worker has nobody to say them to
+    text = open_text(unpacked(file, name, where), reader.read_columns, where, for_file(reader.rules, name), notes.append)
     merger, waiting, rows = Merger(where, into_one=True), [], 0
     for block in text.blocks():
         waiting.append(block)
@@ -146,7 +147,7 @@ def _read_text(reader: PartitionReader, partition: Partition, file: Any, where: 
     merger.add(collapse_blocks(pa.Table.from_batches(waiting, kind), reader.columns, reader.beside))
     merged = merger.merged()
     beside = tuple(_with_points(text, further) for further in merged.beside)
-    return replace(_with_points(text, merged), beside=beside)
+    return replace(_with_points(text, merged), beside=beside, notes=tuple(notes))
 
 
 def _with_points(text: OpenedText, rows: CollapsedRows) -> CollapsedRows:
@@ -174,8 +175,15 @@ def gather_here(reader: PartitionReader, partitions: Sequence[Partition]) -> Col
     check_scratch(partitions)
     merger = Merger(reader.where)
     for part in map_ordered(reader.read, partitions):
-        merger.add(part)
+        merger.add(say_notes(part))
     return merger.merged()
+
+
+def say_notes(part: CollapsedRows) -> CollapsedRows:
+    """Say how a part was read; return it without what has been said."""
+    for note in part.notes:
+        LOGGER.info(note)
+    return replace(part, notes=())
 
 
 def source_bytes(config: Config) -> int:
