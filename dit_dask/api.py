@@ -243,7 +243,9 @@ def _run(document: Mapping[str, Any], frame: pd.DataFrame | None, client: Client
     with connect_early(chosen, checked) if frame is None else nullcontext(chosen) as workers:
         prepared = run.prepare(checked, frame, gather=Gatherer(workers.client, shown))
         finished = run.run(prepared, workers, shown)
-    inputs = None if isinstance(prepared.rows.index, PieceColumn) else AuditInputs(prepared.config, prepared.rows, prepared.tests)
+    inputs = (
+        None if isinstance(prepared.rows.index, PieceColumn) else AuditInputs(prepared.config, prepared.rows, prepared.tests)
+    )
     name = prepared.folder.name
     del prepared  # a result must not keep rows on workers, which it outlives
 

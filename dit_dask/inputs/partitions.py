@@ -12,7 +12,17 @@ from dit_dask.errors import DitError, InputError
 from dit_dask.inputs import datasets
 from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, frame_of, rewrite
 from dit_dask.inputs.local_pieces import map_ordered
-from dit_dask.inputs.read import LOGGER, OpenedText, TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
+from dit_dask.inputs.read import (
+    LOGGER,
+    OpenedText,
+    TextRules,
+    for_file,
+    open_parquet,
+    open_text,
+    read_excel,
+    source_rules,
+    unpacked,
+)
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
 from dit_dask.storage import scratch
 from dit_dask.storage.filesystem import filesystem, reading, reason

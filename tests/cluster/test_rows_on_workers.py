@@ -20,8 +20,10 @@ import dit_dask as dit
 from dit_dask import run
 from dit_dask.audit import plan as planner
 from dit_dask.audit.grammar import check_config
+from dit_dask.audit.part_source import AuditedRows
 from dit_dask.errors import InputError
 from dit_dask.execution import reading, tests, workers
+from dit_dask.execution.cluster_session import ClusterSession
 from dit_dask.execution.progress import Silent
 from dit_dask.execution.reading import Gatherer, WorkerPieces
 from dit_dask.execution.workers import Workers
@@ -174,6 +176,25 @@ def test_the_command_has_no_array_as_long_as_the_table(census: Path, client: Cli
     arrays = [value for value in vars(prepared.rows).values() if isinstance(value, np.ndarray)]
     assert all(len(array) <= prepared.rows.table.distinct for array in arrays)
     assert replace(prepared.rows, index=np.asarray(index)).digest() == prepared.rows.digest()
+
+
+def test_no_task_is_sent_an_array_as_long_as_the_records(
+    census: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tests, "SENT_RECORDS", 0)  # all that parts are made of but their rows is sent to workers once
+    sent: list[AuditedRows] = []
+    submit = ClusterSession.submit
+
+    def spy(session: ClusterSession, *arguments: Any, **options: Any) -> Any:
+        sent.extend(one for one in arguments if isinstance(one, AuditedRows))
+        return submit(session, *arguments, **options)
+
+    monkeypatch.setattr(ClusterSession, "submit", spy)
+    case = CASES["recoded"] | {"tests": [BINNED, QUANTILES | {"records": "all"}]}
+    there = audit(census, tmp_path / "there", client, case)
+    assert len(sent) > 1
+    assert not [value for one in sent for value in vars(one).values() if isinstance(value, np.ndarray)]
+    assert_same(audit(census, tmp_path / "here", None, case), there)
 
 
 def test_a_result_keeps_no_rows_on_workers_and_names_a_source_that_changed(
