@@ -243,11 +243,20 @@ def _run(document: Mapping[str, Any], frame: pd.DataFrame | None, client: Client
     with connect_early(chosen, checked) if frame is None else nullcontext(chosen) as workers:
         prepared = run.prepare(checked, frame, gather=Gatherer(workers.client, shown))
         finished = run.run(prepared, workers, shown)
+    inputs = (
+        None if isinstance(prepared.rows.index, PieceColumn) else AuditInputs(prepared.config, prepared.rows, prepared.tests)
+    )
+    name = prepared.folder.name
+    del prepared  # a result must not keep rows on workers, which it outlives
 
     def load() -> AuditInputs:
-        """Rows that workers keep end with them, and the result does not: they are read again when they are asked for."""
-        own = run.prepare(checked, frame) if isinstance(prepared.rows.index, PieceColumn) else prepared
-        return AuditInputs(own.config, own.rows, own.tests)
+        """Rows that workers kept are read again when they are asked for."""
+        if inputs is not None:
+            return inputs
+        again = run.prepare(checked)
+        if again.folder.name != name:
+            raise InputError("data: the source has changed since it was audited; run the audit again")
+        return AuditInputs(again.config, again.rows, again.tests)
 
     return Result(finished.folder, finished.summaries, finished.measures, finished.verdict, load, frame)
 

@@ -25,20 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AuditedRows:
-    """Consecutive audited rows: from which one on, their positions, and where they are in the pieces that a task gets.
-
-    `recoded` are other numbers in place of those that the pieces have.
-    """
+    """Consecutive audited rows: from which one on, their positions, and where they are in the pieces that a task gets."""
 
     start: int
     audited: Positions
     cuts: Sequence[slice]
-    recoded: Ints | Codes | None
 
     def join(self, pieces: Sequence[RowPiece]) -> RowPiece:
         """The rows of the pieces as one piece."""
-        joined = join_pieces([piece.cut(cut) for piece, cut in zip(pieces, self.cuts, strict=True)])
-        return joined if self.recoded is None else RowPiece(self.recoded[joined.number], joined.row)
+        return join_pieces([piece.cut(cut) for piece, cut in zip(pieces, self.cuts, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +42,8 @@ class TestRows:
 
     `row` has their positions in the source. All three begin at row `start` where only some of them are there.
     A part tallies the records that begin in it, in the order of `owned`, or where persons have several rows, the records of
-    the persons who do; `owner` has their parts, ascending. `counts[m]` are the audited rows of each record.
+    the persons who do; `owner` has their parts, ascending. `counts[m]` are the audited rows of each record. `recoded` are the
+    records in place of the numbers that pieces of rows have.
     """
 
     __test__ = False
@@ -63,6 +59,7 @@ class TestRows:
     counts: Ints
     person_of: Ints | None
     rank: Ints
+    recoded: Ints | Codes | None = None
     start: int = 0
 
     @classmethod
@@ -93,19 +90,20 @@ class TestRows:
             rows.count_records(test.audited),
             subject,
             rank,
+            record.recoded if isinstance(record, PieceColumn) else None,
         )
 
     def stretch(self, parts: Sequence[int]) -> tuple[list[Any], AuditedRows]:
         """The rows of the parts from the first to the last of some, and what stands for their pieces."""
         rows = slice(int(self.boundaries[min(parts)]), int(self.boundaries[max(parts) + 1]))
         pieces, cuts = choose_pieces(self.record, self.row, rows)
-        recoded = self.record.recoded if isinstance(self.record, PieceColumn) else None
-        return pieces, AuditedRows(rows.start, stretch_of(self.audited, rows), cuts, recoded)
+        return pieces, AuditedRows(rows.start, stretch_of(self.audited, rows), cuts)
 
     def cut_out(self, chosen: AuditedRows, pieces: Sequence[RowPiece]) -> TestRows:
         """The same with only some of what is as long as the table."""
         piece = chosen.join(pieces)
-        return replace(self, record=piece.number, audited=chosen.audited, row=piece.row, start=chosen.start)
+        record = piece.number if self.recoded is None else self.recoded[piece.number]
+        return replace(self, record=record, audited=chosen.audited, row=piece.row, start=chosen.start)
 
     def _local(self, part: int) -> slice:
         """Where a part's rows are in what is there."""
@@ -201,7 +199,7 @@ class PartSource:
     def without_rows(self) -> PartSource:
         """The same without anything that is as long as the table: what workers are sent once."""
         nothing = np.empty(0, np.int32), RowNumbers(0)
-        return self.cut_out(AuditedRows(0, RowNumbers(0), [slice(None)], None), [RowPiece(*nothing)])
+        return self.cut_out(AuditedRows(0, RowNumbers(0), [slice(None)]), [RowPiece(*nothing)])
 
     def distribution(self) -> Distribution:
         """How many audited rows, or persons, have each distance."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from dit_dask.execution.progress import Counting, Progress, Silent
 from dit_dask.execution.runner import TaskRunner
 from dit_dask.inputs.collapsed import CollapsedRows, Merger
 from dit_dask.inputs.local_pieces import LocalPieces, threads
-from dit_dask.inputs.partitions import WHERE, Partition, PartitionReader, check_scratch
+from dit_dask.inputs.partitions import WHERE, Partition, PartitionReader, check_scratch, say_notes
 from dit_dask.storage.filesystem import is_local
 from dit_dask.values.pieces import RowPiece
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from dit_dask.execution.session import Task, TaskSession
 
-LOGGER = logging.getLogger("dit_dask.inputs")
 FEWEST_ROWS = 50_000  # of a part whose rows stay with the worker that read it: a task for each use of fewer would take longer
 
 
@@ -84,7 +82,7 @@ class Gatherer:
         """Read all parts and put them together, in their order."""
         client = self._workers_for(reader, partitions)
         runner = TaskRunner(client, progress=self.progress, threads=threads())
-        stays = client is not None and not reader.beside and _are_large(partitions)
+        stays = client is not None and not reader.cells_wanted and _are_large(partitions)
         if not stays:
             check_scratch(partitions)
 
@@ -105,7 +103,7 @@ class Gatherer:
         found: dict[Task, int] = {}
         for place, partition in enumerate(partitions):
             key, about = f"read-source-{place:05d}", f"{WHERE}, part {place}"
-            read = session.submit(read_part, reader, partition, key=key, description=about, retries=0, wanted=not stays)
+            read = session.submit(reader.read, partition, key=key, description=about, retries=0, wanted=not stays)
             if stays:
                 reads[place] = read
                 read = session.submit(without_rows, read, key=f"{key}-cells", description=about, retries=0)
@@ -116,9 +114,7 @@ class Gatherer:
                 about = f"{WHERE}, part {place}"
                 kept = session.submit(piece_of, reads[place], key=f"keep-{place:05d}", description=about, wanted=False)
                 part = replace(part, pieces=WorkerPieces(runner, (kept,), (int(part.counts.sum()),)))
-            for note in part.notes:
-                LOGGER.info(note)
-            yield place, replace(part, notes=())
+            yield place, say_notes(part)
             self.progress.advance(1)
 
     def _workers_for(self, reader: PartitionReader, partitions: Sequence[Partition]) -> Client | None:
@@ -145,33 +141,6 @@ def _in_order(parts: Iterator[tuple[int, CollapsedRows]]) -> Iterator[CollapsedR
         while following in waiting:
             yield waiting.pop(following)
             following += 1
-
-
-class _Notes(logging.Handler):
-    """Collects what a reader says, which nobody would hear on a worker."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Take a message."""
-        self.texts.append(record.getMessage())
-
-
-def read_part(reader: PartitionReader, partition: Partition) -> CollapsedRows:
-    """Read a part, on a worker with what the reader says."""
-    if LOGGER.isEnabledFor(logging.INFO):
-        return reader.read(partition)
-    notes, level = _Notes(), LOGGER.level
-    LOGGER.addHandler(notes)
-    LOGGER.setLevel(logging.INFO)
-    try:
-        found = reader.read(partition)
-    finally:
-        LOGGER.removeHandler(notes)
-        LOGGER.setLevel(level)
-    return replace(found, notes=tuple(notes.texts))
 
 
 def without_rows(part: CollapsedRows) -> CollapsedRows:

@@ -135,7 +135,8 @@ class TestTasks:
             self._submit_write(test, state.ready())
             self._submit_recheck(test)
         for future in self._session.completed():
-            task, result = self._tasks.pop(future), self._session.result(future)
+            result = self._session.result(future)  # raises what a task raised on which these depend
+            task = self._tasks.pop(future)
             if isinstance(task, RecheckTask):
                 self._rechecks[task.test] = result
                 continue
@@ -217,7 +218,8 @@ class TestTasks:
         """What the parts of a test are made of but its rows: sent once to every worker, or with each task if it is small."""
         if test not in self._sources:
             source = self._states[test].source
-            is_small = len(source.rows.counts) < SENT_RECORDS
+            recoded = () if source.rows.recoded is None else source.rows.recoded
+            is_small = len(source.rows.counts) + len(recoded) < SENT_RECORDS
             light = source.without_rows()
             self._sources[test] = light if is_small else self._session.scatter(light)
         return self._sources[test]

@@ -12,7 +12,17 @@ from dit_dask.errors import DitError, InputError
 from dit_dask.inputs import datasets
 from dit_dask.inputs.collapsed import CollapsedRows, Merger, collapse_blocks, collapse_frame, rewrite
 from dit_dask.inputs.local_pieces import map_ordered
-from dit_dask.inputs.read import OpenedText, TextRules, for_file, open_parquet, open_text, read_excel, source_rules, unpacked
+from dit_dask.inputs.read import (
+    LOGGER,
+    OpenedText,
+    TextRules,
+    for_file,
+    open_parquet,
+    open_text,
+    read_excel,
+    source_rules,
+    unpacked,
+)
 from dit_dask.inputs.source import EMBEDDED, file_name, source_files
 from dit_dask.storage import scratch
 from dit_dask.storage.filesystem import filesystem, reading, reason
@@ -39,13 +49,14 @@ class Partition:
 
 @dataclass(frozen=True, eq=False)
 class PartitionReader:
-    """Reads parts of a source, seen in some columns."""
+    """Reads parts of a source, seen in some columns; `cells_wanted`: also the cells of single rows, so that all come here."""
 
     location: Location
     columns: tuple[str, ...]
     rules: TextRules
     beside: tuple[str, ...] = ()
     where: str = WHERE
+    cells_wanted: bool = False
 
     @property
     def read_columns(self) -> list[str]:
@@ -130,7 +141,8 @@ def _read_text(reader: PartitionReader, partition: Partition, file: Any, where: 
     import pyarrow as pa
 
     name = file_name(partition.path)
-    text = open_text(unpacked(file, name, where), reader.read_columns, where, for_file(reader.rules, name))
+    notes: list[str] = []  # a worker has nobody to say them to
+    text = open_text(unpacked(file, name, where), reader.read_columns, where, for_file(reader.rules, name), notes.append)
     merger, waiting, rows = Merger(where, into_one=True), [], 0
     for block in text.blocks():
         waiting.append(block)
@@ -142,7 +154,7 @@ def _read_text(reader: PartitionReader, partition: Partition, file: Any, where: 
     merger.add(collapse_blocks(pa.Table.from_batches(waiting, kind), reader.columns, reader.beside))
     merged = merger.merged()
     beside = tuple(_with_points(text, further) for further in merged.beside)
-    return replace(_with_points(text, merged), beside=beside)
+    return replace(_with_points(text, merged), beside=beside, notes=tuple(notes))
 
 
 def _with_points(text: OpenedText, rows: CollapsedRows) -> CollapsedRows:
@@ -165,8 +177,15 @@ def gather_here(reader: PartitionReader, partitions: Sequence[Partition]) -> Col
     check_scratch(partitions)
     merger = Merger(reader.where)
     for part in map_ordered(reader.read, partitions):
-        merger.add(part)
+        merger.add(say_notes(part))
     return merger.merged()
+
+
+def say_notes(part: CollapsedRows) -> CollapsedRows:
+    """Say how a part was read; return it without what has been said."""
+    for note in part.notes:
+        LOGGER.info(note)
+    return replace(part, notes=())
 
 
 def source_bytes(config: Config) -> int:
@@ -189,14 +208,18 @@ def check_scratch(partitions: Sequence[Partition]) -> None:
 
 
 def read_collapsed(
-    config: Config, columns: Sequence[str], gather: Gather = gather_here, beside: Sequence[str] = ()
+    config: Config, columns: Sequence[str], gather: Gather = gather_here, beside: Sequence[str] | None = None
 ) -> tuple[CollapsedRows, tuple[str, ...]]:
-    """Read all parts of the source and put them together; also return the URLs that were read."""
+    """Read all parts of the source and put them together; also return the URLs that were read.
+
+    With further columns beside them, be it none, the cells of single rows are wanted, and no rows stay where they are read.
+    """
+    further = tuple(beside or ())
     if config.data.source == EMBEDDED:
-        return collapse_frame(datasets.census(), columns, beside), (EMBEDDED,)
+        return collapse_frame(datasets.census(), columns, further), (EMBEDDED,)
     location, fs, paths = source_files(config)
     stamps = {path: look(fs, path, location) for path in paths}
-    reader = PartitionReader(location, tuple(columns), source_rules(config), tuple(beside))
+    reader = PartitionReader(location, tuple(columns), source_rules(config), further, cells_wanted=beside is not None)
     try:
         found = zip(stamps.values(), map_ordered(reader.partitions, paths), strict=True)
         read = gather(reader, [replace(partition, stamp=stamp) for stamp, cut in found for partition in cut])

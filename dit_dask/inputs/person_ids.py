@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import logging
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -61,7 +60,7 @@ def repeated_person_ids(config: Config, frame: pd.DataFrame | None = None) -> li
 def _repeats(config: Config, name: str) -> bool:
     """Tell whether a column of the source holds an id twice: its parts are read until one does, and kept as 8 bytes an id.
 
-    The source was read before, so nothing is said again of how it is written.
+    The source was read before, so nothing is said again of how its files are written.
     """
     repeated = False
 
@@ -71,8 +70,8 @@ def _repeats(config: Config, name: str) -> bool:
         nonlocal repeated
         seen: list[Any] = []
         for part in map_ordered(reader.read, partitions):
-            present = ~missing_cells(part.cells[0].to_frame(name), [name], config.data.missing)
             counts = np.bincount(part.codes[0] + 1, part.counts, len(part.cells[0]) + 1)[1:]
+            present = (counts > 0) & ~missing_cells(part.cells[0].to_frame(name), [name], config.data.missing)
             seen.append(pd.util.hash_array(part.cells[0][present].astype(str).to_numpy(object), categorize=False))
             repeated = repeated or bool((counts[present] > 1).any())
             if repeated:
@@ -81,17 +80,8 @@ def _repeats(config: Config, name: str) -> bool:
         repeated = repeated or len(pd.unique(every)) < len(every)
         return part
 
-    logger = logging.getLogger("dit_dask.inputs")
-    logger.addFilter(_refuse)
-    try:
-        read_collapsed(config, [name], look)
-    finally:
-        logger.removeFilter(_refuse)
+    read_collapsed(config, [name], look)
     return repeated
-
-
-def _refuse(_: logging.LogRecord) -> bool:
-    return False
 
 
 def _column_names(config: Config) -> list[str]:

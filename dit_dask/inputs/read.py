@@ -7,7 +7,7 @@ import difflib
 import io
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from dit_dask.storage.redaction import public_url
 if TYPE_CHECKING:
     import pandas as pd
 
+LOGGER = logging.getLogger("dit_dask.inputs")
 BLOCK_BYTES = 2 * 2**20  # of a text file
 UNPACK = {".gz": BoundedGzip, ".zst": BoundedZstd}
 
@@ -247,7 +248,9 @@ class OpenedText:
             text.detach()  # the file is closed by who opened it
 
 
-def open_text(file: Any, columns: Sequence[str] | None, where: str, rules: TextRules) -> OpenedText:
+def open_text(
+    file: Any, columns: Sequence[str] | None, where: str, rules: TextRules, say: Callable[[str], None] = LOGGER.info
+) -> OpenedText:
     """Find out how a text file is written, and that it has the used columns; what was found is said once."""
     peeked, dialect = look(file, rules.csv, columns, where)
     header = read_header(peeked, dialect, where, columns, is_trusted=rules.is_named)
@@ -256,7 +259,7 @@ def open_text(file: Any, columns: Sequence[str] | None, where: str, rules: TextR
     check_names(header, columns, where, f"; {known}")
     told, usual = asdict(rules.csv), asdict(Dialect())
     if any(told[key] is None and value != usual[key] for key, value in asdict(dialect).items()):
-        logging.getLogger("dit_dask.inputs").info("%s is %s", where, known)
+        say(f"{where} is {known}")
     return OpenedText(file, header, columns, dialect, rules, where)
 
 

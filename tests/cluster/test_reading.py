@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -108,6 +109,20 @@ def test_workers_read_the_same_rows(census: Path, client: Client, stays: bool, o
     found = read(source, Gatherer(client), **options)
     assert isinstance(found.index, PieceColumn) == stays
     assert_same_rows(read(source, **options), found)
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.WARNING])
+@pytest.mark.parametrize("on_workers", [True, False])
+def test_how_text_is_read_is_said_once_and_only_to_who_listens(
+    client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture, level: int, on_workers: bool
+) -> None:
+    for number in range(4):
+        datasets.census(100).to_csv(tmp_path / f"{number}.csv", sep=";", index=False)
+    with caplog.at_level(level, "dit_dask.inputs"):
+        caplog.handler.setLevel(logging.NOTSET)  # as that of the command, which leaves it to the logger
+        read(f"{tmp_path}/*.csv", Gatherer(client if on_workers else None))
+    said = [f"data.source: {number}.csv is read with separator ';'" for number in range(4) if level == logging.INFO]
+    assert sorted(text.partition(",")[0] for text in caplog.messages) == said
 
 
 @contextmanager

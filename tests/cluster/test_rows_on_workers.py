@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -14,10 +16,14 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
+import dit_dask as dit
 from dit_dask import run
 from dit_dask.audit import plan as planner
 from dit_dask.audit.grammar import check_config
-from dit_dask.execution import reading, tests
+from dit_dask.audit.part_source import AuditedRows
+from dit_dask.errors import InputError
+from dit_dask.execution import reading, tests, workers
+from dit_dask.execution.cluster_session import ClusterSession
 from dit_dask.execution.progress import Silent
 from dit_dask.execution.reading import Gatherer, WorkerPieces
 from dit_dask.execution.workers import Workers
@@ -53,7 +59,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as client:
         yield client
 
 
@@ -107,6 +113,26 @@ def test_workers_that_die_after_they_have_read_the_rows_change_no_file(census: P
     assert_same(audit(census, tmp_path / "here", None, case), there)
 
 
+def test_a_source_that_changes_before_lost_rows_are_written_is_named(census: Path, client: Client, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(census, source)
+
+    def change() -> None:
+        (source / "4.parquet").write_bytes((source / "0.parquet").read_bytes())
+        kill_all(client)
+
+    with pytest.raises(InputError, match=r"^data.source: 4.parquet changed while it was read; run the audit again$"):
+        audit(source, tmp_path / "out", client, CASES["all rows"], change)
+
+
+def test_measures_that_need_no_other_columns_have_the_rows_here(census: Path, client: Client, tmp_path: Path) -> None:
+    document = {"version": 1, "name": "rows", "data": {"source": f"{census}/*.parquet"}, "schema": SCHEMA, "tests": [MONDRIAN]}
+    checked = check_config(document | {"output": str(tmp_path), "measures": [{"name": "utility"}]}, ".")
+    here, there = (run.prepare(checked, gather=Gatherer(own)) for own in (None, client))
+    assert here.folder == there.folder
+    assert not isinstance(there.rows.index, PieceColumn)
+
+
 def test_a_run_goes_on_with_rows_on_workers_where_an_earlier_one_stopped(
     census: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,3 +176,38 @@ def test_the_command_has_no_array_as_long_as_the_table(census: Path, client: Cli
     arrays = [value for value in vars(prepared.rows).values() if isinstance(value, np.ndarray)]
     assert all(len(array) <= prepared.rows.table.distinct for array in arrays)
     assert replace(prepared.rows, index=np.asarray(index)).digest() == prepared.rows.digest()
+
+
+def test_no_task_is_sent_an_array_as_long_as_the_records(
+    census: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tests, "SENT_RECORDS", 0)  # all that parts are made of but their rows is sent to workers once
+    sent: list[AuditedRows] = []
+    submit = ClusterSession.submit
+
+    def spy(session: ClusterSession, *arguments: Any, **options: Any) -> Any:
+        sent.extend(one for one in arguments if isinstance(one, AuditedRows))
+        return submit(session, *arguments, **options)
+
+    monkeypatch.setattr(ClusterSession, "submit", spy)
+    case = CASES["recoded"] | {"tests": [BINNED, QUANTILES | {"records": "all"}]}
+    there = audit(census, tmp_path / "there", client, case)
+    assert len(sent) > 1
+    assert not [value for one in sent for value in vars(one).values() if isinstance(value, np.ndarray)]
+    assert_same(audit(census, tmp_path / "here", None, case), there)
+
+
+def test_a_result_keeps_no_rows_on_workers_and_names_a_source_that_changed(
+    census: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "LARGE_BYTES", 0)
+    source = tmp_path / "source"
+    shutil.copytree(census, source)
+    ways = {"schema": SCHEMA, "tests": [MONDRIAN], "client": client, "quiet": True}
+    results = [dit.audit(f"{source}/*.parquet", output=tmp_path / "out", **ways) for _ in range(2)]
+    gc.collect()
+    assert not [key for key in client.futures if key.startswith(("rows-", "keep-"))]
+    assert len(results[0].worst(2)) == 2
+    (source / "4.parquet").write_bytes((source / "0.parquet").read_bytes())
+    with pytest.raises(InputError, match=r"^data: the source has changed since it was audited; run the audit again$"):
+        results[1].release()

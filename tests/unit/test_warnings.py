@@ -152,6 +152,13 @@ def test_ids_that_repeat_are_found_over_several_files(ending: str, ids: list[obj
     assert repeated_person_ids(config) == (["patient_id"] if repeat else [])
 
 
+def test_ids_that_every_part_lists_as_categories_do_not_repeat(tmp_path: Path) -> None:
+    ids = pd.Series(pd.Categorical([f"p{place}" for place in range(400)]))
+    for number, some in enumerate(np.array_split(np.arange(400), 4)):
+        write(people(patient_id=ids).iloc[some], tmp_path, f"{number}.parquet")
+    assert repeated_person_ids(checked(SCHEMA, folder=str(tmp_path), data={"source": "*.parquet"})) == []
+
+
 def test_ids_that_repeat_are_found_in_a_frame() -> None:
     config = checked(SCHEMA)
     assert repeated_person_ids(config, people(patient_id=IDS)) == ["patient_id"]
