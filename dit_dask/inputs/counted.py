@@ -15,12 +15,11 @@ from dit_dask.inputs.code import choose_rows, code_rows, source_name
 from dit_dask.inputs.collapsed import CollapsedRows, as_one_piece, frame_of, number_rows
 from dit_dask.inputs.columns import source_columns
 from dit_dask.inputs.load import blank_missing, check_marked, load_with
-from dit_dask.inputs.local_pieces import LocalPieces
 from dit_dask.inputs.partitions import Gather, gather_here, read_collapsed
 from dit_dask.inputs.read import check_names
 from dit_dask.storage import scratch
 from dit_dask.values.arrays import Bools, Codes, Ints, Positions, RowNumbers, blocks, count_values, first_positions
-from dit_dask.values.pieces import NUMBER, RowPiece, as_positions, read_rows
+from dit_dask.values.pieces import as_positions
 from dit_dask.values.table import Rows
 
 if TYPE_CHECKING:
@@ -76,22 +75,14 @@ class CountedRows:
 
 
 def collapse_rows(read: CollapsedRows, chosen: Positions, marks: Any) -> CountedRows:
-    """Collapse some of the rows that were read, seen in all columns, also those beside."""
+    """Collapse some of the rows that were read as one piece, seen in all columns, also those beside."""
     index = scratch.empty(len(chosen), np.int32)
     first = np.zeros(0, np.int32)
-    read = bring_here(read)
     for place, group in enumerate((read, *read.beside)):
         (piece,) = group.pieces.handles
         codes = piece.number if len(chosen) == len(piece) else _take(piece.number, chosen)
         first = number_rows([index, codes] if place else [codes], index)
     return CountedRows(blank_missing(frame_of(read, np.asarray(chosen[first])), marks), index)
-
-
-def bring_here(read: CollapsedRows) -> CollapsedRows:
-    """The same with all rows in one piece in this process, also those that workers keep."""
-    numbers = read.pieces.collect(read_rows, [(slice(None), NUMBER)] * len(read.maps))
-    pieces = LocalPieces(tuple(RowPiece(number, RowNumbers(len(number))) for number in numbers))
-    return as_one_piece(replace(read, pieces=pieces, beside=tuple(map(bring_here, read.beside))))
 
 
 def _take(codes: Codes, chosen: Positions) -> Codes:
@@ -117,7 +108,7 @@ def load_counted(
     wanted = list(dict.fromkeys([*needed, *more])) if more is not None else source_columns(config)
     read, files = read_collapsed(config, needed, gather, [name for name in wanted if name not in needed])
     check_marked(config, wanted)
-    read = bring_here(read)
+    read = as_one_piece(read)
     rows = code_rows(read, config, files)
     counted = collapse_rows(read, as_positions(rows.source_row), config.data.missing)
     return rows, replace(counted, frame=counted.frame[wanted])
@@ -136,7 +127,7 @@ def load_all_counted(config: Config, named: Sequence[str], without: Container[st
         raise InputError("risk needs at least one column; every column is left out")
     own = [] if config.schema is None else [name for name in names if name in config.schema.columns]
     together = own or names[:1]  # an audit of the schema needs these together, too
-    read, _ = read_collapsed(config, together, beside=[name for name in names if name not in together])
+    read = as_one_piece(read_collapsed(config, together, beside=[name for name in names if name not in together])[0])
     rows = read.rows
     if not rows:
         raise InputError(f"data: {source_name(config)} has no rows")

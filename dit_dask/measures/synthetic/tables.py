@@ -230,7 +230,7 @@ def convert_cells(frame: pd.DataFrame, kinds: Mapping[str, str], where: str) -> 
         cells = frame[name]
         if isinstance(cells.dtype, pd.CategoricalDtype):  # texts of a source that was read in parts
             cells = cells.astype(cells.cat.categories.dtype)
-        is_text = cells.map(lambda cell: isinstance(cell, str), na_action="ignore").fillna(False).astype(bool)
+        is_text = cells.map(lambda cell: isinstance(cell, str), na_action="ignore").eq(True)
         if kind == "categorical":
             columns[name] = cells.map(format_label, na_action="ignore").astype(object)
         elif is_text.any():
