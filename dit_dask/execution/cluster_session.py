@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, suppress
+from copy import copy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from dit_dask.errors import describe
+from dit_dask.errors import DitError, describe
 from dit_dask.execution.session import RETRIES, TICK_SECONDS, KilledTaskError, LostWorkError, task_error
 from dit_dask.execution.stall import Watchdog
 from dit_dask.storage import scratch
@@ -118,7 +119,10 @@ class ClusterSession:
         error = future.exception()
         if isinstance(error, KilledWorker):
             raise KilledTaskError(f"{description}: its worker died again and again (out of memory?)") from error
-        raise task_error(description, error)
+        own = (
+            copy(error) if isinstance(error, DitError) else error
+        )  # the client keeps what it has, with what its traceback holds
+        raise task_error(description, own)
 
     def _describe_unfinished(self) -> list[str]:
         """The tasks that are not done, those at work first, and where they are."""

@@ -113,6 +113,12 @@ def test_workers_that_die_after_they_have_read_the_rows_change_no_file(census: P
     assert_same(audit(census, tmp_path / "here", None, case), there)
 
 
+def rows_kept(client: Client) -> list[str]:
+    """The pieces of rows that workers keep for the client."""
+    gc.collect()
+    return [key for key in client.futures if key.startswith(("rows-", "keep-"))]
+
+
 def test_a_source_that_changes_before_lost_rows_are_written_is_named(census: Path, client: Client, tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(census, source)
@@ -123,6 +129,7 @@ def test_a_source_that_changes_before_lost_rows_are_written_is_named(census: Pat
 
     with pytest.raises(InputError, match=r"^data.source: 4.parquet changed while it was read; run the audit again$"):
         audit(source, tmp_path / "out", client, CASES["all rows"], change)
+    assert not rows_kept(client)
 
 
 def test_measures_that_need_no_other_columns_have_the_rows_here(census: Path, client: Client, tmp_path: Path) -> None:
@@ -205,8 +212,7 @@ def test_a_result_keeps_no_rows_on_workers_and_names_a_source_that_changed(
     shutil.copytree(census, source)
     ways = {"schema": SCHEMA, "tests": [MONDRIAN], "client": client, "quiet": True}
     results = [dit.audit(f"{source}/*.parquet", output=tmp_path / "out", **ways) for _ in range(2)]
-    gc.collect()
-    assert not [key for key in client.futures if key.startswith(("rows-", "keep-"))]
+    assert not rows_kept(client)
     assert len(results[0].worst(2)) == 2
     (source / "4.parquet").write_bytes((source / "0.parquet").read_bytes())
     with pytest.raises(InputError, match=r"^data: the source has changed since it was audited; run the audit again$"):
