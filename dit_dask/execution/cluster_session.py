@@ -79,6 +79,10 @@ class ClusterSession:
         """Submit a task; a result that is not wanted here stays on the cluster for other tasks."""
         if any(getattr(argument, "key", None) in self._shared for argument in arguments):
             function, arguments = call_with_opened, (function, *arguments)
+        failed = [one for one in arguments if getattr(one, "status", None) == "error"]
+        if failed:  # in an earlier session, whose workers died: what this one depends on is tried again, too
+            with suppress(KeyError):  # Dask retries them, then looks for those that the client has let go
+                self._client.retry(failed)
         with allow_large_graphs():
             future = self._client.submit(
                 function, *arguments, key=f"{key}-{self._suffix}", retries=retries, priority=priority, pure=False
