@@ -7,13 +7,14 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, suppress
+from copy import copy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from numpy.typing import NDArray
 
-from dit_dask.errors import describe
+from dit_dask.errors import DitError, describe
 from dit_dask.execution import hosts
 from dit_dask.execution.session import RETRIES, TICK_SECONDS, KilledTaskError, LostWorkError, task_error
 from dit_dask.execution.stall import Watchdog
@@ -96,6 +97,10 @@ class ClusterSession:
         """Submit a task; a result that is not wanted here stays on the cluster for other tasks."""
         if any(getattr(argument, "key", None) in self._shared for argument in arguments):
             function, arguments = call_with_opened, (function, *arguments)
+        failed = [one for one in arguments if getattr(one, "status", None) == "error"]
+        if failed:  # in an earlier session, whose workers died: what this one depends on is tried again, too
+            with suppress(KeyError):  # Dask retries them, then looks for those that the client has let go
+                self._client.retry(failed)
         with allow_large_graphs():
             future = self._client.submit(
                 function, *arguments, key=f"{key}-{self._suffix}", retries=retries, priority=priority, pure=False
@@ -138,7 +143,8 @@ class ClusterSession:
             raise KilledTaskError(f"{description}: its worker died again and again (out of memory?)") from error
         if isinstance(error, LostWorkError):
             raise LostWorkError(f"{description}: {error}") from error
-        raise task_error(description, error)
+        # the client keeps its own, with what its traceback holds
+        raise task_error(description, copy(error) if isinstance(error, DitError) else error)
 
     def _describe_unfinished(self) -> list[str]:
         """The tasks that are not done, those at work first, and where they are."""

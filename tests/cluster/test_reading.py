@@ -8,8 +8,8 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +149,39 @@ def test_the_rows_of_a_lost_worker_are_read_again(census: Path, client: Client, 
         assert_same_rows(expected, found)
     tell("fault", "all workers killed after they have read the source")
     tell("seen", "the parts were read again by those that replaced them")
+
+
+@dataclass(frozen=True, eq=False)
+class KillingReader(PartitionReader):
+    """Kills its worker where a file tells it to, once."""
+
+    flag: str = ""
+
+    def read(self, partition: Partition) -> CollapsedRows:
+        with suppress(FileNotFoundError):
+            os.remove(self.flag)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(partition)
+
+
+def test_rows_that_killed_the_workers_that_read_them_again_are_tried_once_more(
+    census: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FEWEST_ROWS", 0)
+
+    def gather(reader: PartitionReader, partitions: Sequence[Partition]) -> CollapsedRows:
+        own = KillingReader(reader.location, reader.columns, reader.rules, flag=f"{tmp_path}/flag")
+        return Gatherer(client)(own, partitions)
+
+    with cluster.connect(replace(DEFAULT, workers=2)) as client:
+        client.wait_for_workers(2, timeout=120)
+        client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+        found = read(f"{census}/*.parquet", gather)
+        (tmp_path / "flag").touch()
+        for process in client.run(os.getpid).values():
+            os.kill(process, signal.SIGKILL)
+        assert_same_rows(read(f"{census}/*.parquet"), found)
+        assert not (tmp_path / "flag").exists()
 
 
 def test_a_file_that_changes_before_lost_rows_are_read_again_is_named(

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,10 @@ from dit_dask.execution.progress import Silent
 from dit_dask.execution.reading import Gatherer, WorkerPieces
 from dit_dask.execution.workers import Workers
 from dit_dask.inputs import datasets, partitions
+from dit_dask.inputs.load import load
 from dit_dask.inputs.local_pieces import LocalPieces
 from dit_dask.storage.folder import Folder
-from dit_dask.values.pieces import PieceColumn
+from dit_dask.values.pieces import PieceColumn, RowPiece
 from tests.cluster.runs import assert_same
 
 SCHEMA = {
@@ -111,6 +112,12 @@ def test_workers_that_die_after_they_have_read_the_rows_change_no_file(census: P
     case = CASES["some rows dropped"]
     there = audit(census, tmp_path / "there", client, case, lambda: kill_all(client))
     assert_same(audit(census, tmp_path / "here", None, case), there)
+
+
+def rows_kept(client: Client) -> set[str]:
+    """The pieces of rows that workers keep for the client."""
+    gc.collect()
+    return {key for key in client.futures if key.startswith(("rows-", "keep-"))}
 
 
 def test_a_source_that_changes_before_lost_rows_are_written_is_named(census: Path, client: Client, tmp_path: Path) -> None:
@@ -197,6 +204,24 @@ def test_no_task_is_sent_an_array_as_long_as_the_records(
     assert_same(audit(census, tmp_path / "here", None, case), there)
 
 
+def refuse(piece: RowPiece) -> int:
+    raise InputError("no")
+
+
+def test_a_task_that_failed_keeps_no_rows_on_workers(census: Path, client: Client) -> None:
+    checked = check_config(
+        {"version": 1, "data": {"source": f"{census}/*.parquet"}, "schema": SCHEMA, "tests": [MONDRIAN]}, "."
+    )
+    before = rows_kept(client)
+    rows = load(checked, gather=Gatherer(client))
+    assert isinstance(rows.index, PieceColumn)
+    with suppress(InputError):
+        rows.index.pieces.collect(refuse, [()] * len(rows.index.pieces.sizes))
+    assert rows_kept(client) > before
+    del rows
+    assert rows_kept(client) <= before
+
+
 def test_a_result_keeps_no_rows_on_workers_and_names_a_source_that_changed(
     census: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,9 +229,9 @@ def test_a_result_keeps_no_rows_on_workers_and_names_a_source_that_changed(
     source = tmp_path / "source"
     shutil.copytree(census, source)
     ways = {"schema": SCHEMA, "tests": [MONDRIAN], "client": client, "quiet": True}
+    before = rows_kept(client)
     results = [dit.audit(f"{source}/*.parquet", output=tmp_path / "out", **ways) for _ in range(2)]
-    gc.collect()
-    assert not [key for key in client.futures if key.startswith(("rows-", "keep-"))]
+    assert rows_kept(client) <= before
     assert len(results[0].worst(2)) == 2
     (source / "4.parquet").write_bytes((source / "0.parquet").read_bytes())
     with pytest.raises(InputError, match=r"^data: the source has changed since it was audited; run the audit again$"):
