@@ -109,10 +109,10 @@ class Gatherer:
                 read = session.submit(without_rows, read, key=f"{key}-cells", description=about, retries=0)
             found[read] = place
         for task in session.completed():
-            part, place = session.result(task), found[task]
+            part, place = session.result(task), found.pop(task)  # what nobody holds is gone from the workers
             if stays:
                 about = f"{WHERE}, part {place}"
-                kept = session.submit(piece_of, reads[place], key=f"keep-{place:05d}", description=about, wanted=False)
+                kept = session.submit(piece_of, reads.pop(place), key=f"keep-{place:05d}", description=about, wanted=False)
                 part = replace(part, pieces=WorkerPieces(runner, (kept,), (int(part.counts.sum()),)))
             yield place, say_notes(part)
             self.progress.advance(1)

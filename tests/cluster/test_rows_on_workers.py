@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -116,8 +117,17 @@ def test_workers_that_die_after_they_have_read_the_rows_change_no_file(census: P
 
 def rows_kept(client: Client) -> set[str]:
     """The pieces of rows that workers keep for the client."""
-    gc.collect()
     return {key for key in client.futures if key.startswith(("rows-", "keep-"))}
+
+
+def are_let_go(client: Client, before: set[str]) -> bool:
+    """Whether the client lets go of all but some pieces soon: its loop, another thread, does it."""
+    gc.collect()
+    for _ in range(100):
+        if rows_kept(client) <= before:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def test_a_source_that_changes_before_lost_rows_are_written_is_named(census: Path, client: Client, tmp_path: Path) -> None:
@@ -219,7 +229,7 @@ def test_a_task_that_failed_keeps_no_rows_on_workers(census: Path, client: Clien
         rows.index.pieces.collect(refuse, [()] * len(rows.index.pieces.sizes))
     assert rows_kept(client) > before
     del rows
-    assert rows_kept(client) <= before
+    assert are_let_go(client, before)
 
 
 def test_a_result_keeps_no_rows_on_workers_and_names_a_source_that_changed(
@@ -231,7 +241,7 @@ def test_a_result_keeps_no_rows_on_workers_and_names_a_source_that_changed(
     ways = {"schema": SCHEMA, "tests": [MONDRIAN], "client": client, "quiet": True}
     before = rows_kept(client)
     results = [dit.audit(f"{source}/*.parquet", output=tmp_path / "out", **ways) for _ in range(2)]
-    assert rows_kept(client) <= before
+    assert are_let_go(client, before)
     assert len(results[0].worst(2)) == 2
     (source / "4.parquet").write_bytes((source / "0.parquet").read_bytes())
     with pytest.raises(InputError, match=r"^data: the source has changed since it was audited; run the audit again$"):
