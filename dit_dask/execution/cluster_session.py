@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, suppress
@@ -114,9 +115,13 @@ class ClusterSession:
         """Yield the tasks whose results are wanted, and any that failed, as they complete, until none is left."""
         self._watchdog.reset()
         while not self._completion.is_empty():
+            looked = time.monotonic()
             while not self._completion.has_ready():
                 with self._completion.thread_condition:
                     self._completion.thread_condition.wait(TICK_SECONDS)
+                if time.monotonic() - looked > SCALE_SECONDS:
+                    replace_workers(self._client)
+                    looked = time.monotonic()
                 if self._watchdog.expired:
                     raise self._watchdog.stalled(self._describe_unfinished())
             future = next(self._completion)
@@ -178,16 +183,21 @@ def call_on_all(client: Client, function: Callable[[], Any]) -> list[Any]:
 
 
 def wait_for_workers(client: Client) -> None:
-    """Wait for a worker; a local cluster replaces one that was killed while it started only when it is scaled again."""
-    from distributed import LocalCluster
-
+    """Wait for a worker."""
     for _ in range(WORKER_SECONDS // SCALE_SECONDS):
-        if isinstance(client.cluster, LocalCluster):
-            client.cluster.scale(len(client.cluster.worker_spec))
+        replace_workers(client)
         with suppress(TimeoutError):
             client.wait_for_workers(1, timeout=SCALE_SECONDS)
             return
     raise LostWorkError("waiting for workers")
+
+
+def replace_workers(client: Client) -> None:
+    """Have a local cluster replace workers that were killed while they started: it does so only when it is scaled again."""
+    from distributed import LocalCluster
+
+    if isinstance(client.cluster, LocalCluster):
+        client.cluster.scale(len(client.cluster.worker_spec))
 
 
 def allow_large_graphs() -> AbstractContextManager[Any]:
